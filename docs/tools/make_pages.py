@@ -160,7 +160,9 @@ def _overview(
     yield "# Catalogue"
     yield (
         "Which app runs on which kind of machine. *Locked* means that a lockfile exists and passes all checks that do "
-        "not need the hardware. What has run on real hardware is on each app's page."
+        "not need the hardware. *Trial* means that the app is known to fail there "
+        "in part, so you get that profile only if you name it; the app's page says why. What has run on real hardware "
+        "is on each app's page."
     )
     yield "## Apps"
     yield "\n".join(
@@ -193,7 +195,8 @@ def _word(cell: str) -> str:
 
 def _state(one: pair_table.PairState) -> str:
     on_processor = f"; computes on the CPU there: {_cell(one.on_processor)}" if one.on_processor else ""
-    return f"{_word(one.state)}{on_processor}"
+    trial = f"; a trial: {_cell(one.trial)} ({_source(one.source)})" if one.trial else ""
+    return f"{_word(one.state)}{on_processor}{trial}"
 
 
 def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairState]) -> Iterator[str]:
@@ -227,10 +230,11 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     if app.memory:
         yield "## Memory"
         rows = [
-            f"| {_cell(one.what)} | {_size(one.ram)} | {_size(one.device)} | {_source(one.source)} |"
+            f"| {_cell(one.what)} | {_size(one.device)} | {_size(one.ram)} | "
+            f"{_size(one.without_card)}{one.basis} | {_source(one.source)} |"
             for one in app.memory
         ]
-        yield "\n".join([*_head("what", "RAM", "GPU memory", "source"), *rows])
+        yield "\n".join([*_head("what", "GPU memory", "RAM with a GPU", "RAM without a GPU", "source"), *rows])
     if app.models:
         yield "## Models"
         rows = [f"| {_cell(one.repository)} | {_cell(one.why)} | {_cell(one.license)} |" for one in app.models]
@@ -295,7 +299,7 @@ def _cell(text: str) -> str:
 
 def _source(text: str) -> str:
     """Link each of several sources."""
-    return "; ".join(map(_linked, text.split("; ")))
+    return ", ".join(map(_linked, text.split("; ")))
 
 
 def _linked(text: str) -> str:

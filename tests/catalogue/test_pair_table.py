@@ -44,6 +44,10 @@ def test_each_platform_of_each_pair_stands_somewhere() -> None:
 def test_rows_are_machines_and_columns_are_apps() -> None:
     found = pair_table.pair_states([dataclasses.replace(FREE, on_processor={CARD.name: "w"})], [CARD], _is_locked)
     assert pair_table.rows(found)[1:] == [[CARD.name, "locked (CPU)"]]
+    tried = dataclasses.replace(FREE, trials=(RefusedPair(profile=CARD.name, why="w", source="s"),))
+    found = pair_table.pair_states([tried], [CARD], _is_locked)
+    assert pair_table.rows(found)[1:] == [[CARD.name, "locked (trial)"]]
+    assert [(one.trial, one.source) for one in found] == [("w", "s")]
     assert pair_table.rows(FOUND) == [
         ["", "one", "other", "free"],
         ["cpu", "locked 2 of 4", "refused", "locked 3 of 4"],

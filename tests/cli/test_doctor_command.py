@@ -127,6 +127,48 @@ def test_driver_that_is_too_old_is_a_finding(
     assert f"{confidence}: {title} [version-too-old]\n" in face("doctor").stdout
 
 
+@pytest.mark.parametrize(
+    ("machine", "profile", "found"),
+    [
+        (
+            "rx6700-windows",
+            "zluda-rdna4",
+            {
+                "zluda": "AMD's HIP SDK 6.4.2, if it is not installed",
+                "amd-hip-runtime": "AMD's HIP runtime (amdhip64), if it is not installed",
+                "zluda-rocblas-lacks-chip": "HIP SDK 6.4 has no rocBLAS files for this card",
+            },
+        ),
+        (
+            "windows-no-cxx-runtime",
+            "cpu",
+            {"msvc-runtime": "Microsoft's Visual C++ runtime is not installed; cpu needs it"},
+        ),
+    ],
+)
+def test_what_a_machine_lacks_for_a_named_profile_is_found_as_by_plan(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, machine: str, profile: str, found: dict[str, str]
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / f"{machine}.json"))
+    told = json.loads(face("doctor", "--profile", profile, "--json").stdout)["data"]["findings"]
+    assert found.items() <= {one["name"]: one["title"] for one in told}.items()
+    assert all(one["confidence"] == "certain" for one in told if "needs it" in one["title"])
+    advice = f"--profile {profile}"
+    text = face("doctor", "--profile", profile).stdout
+    assert "No known problem found" not in text
+    assert f"try `{advice}`" not in text, "it was named"
+
+
+def test_intels_driver_on_windows_is_that_for_windows(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "arc-b580-windows.json"))
+    told = json.loads(face("doctor", "--profile", "xpu-windows", "--json").stdout)["data"]["findings"]
+    (remedy,) = [one["remedies"][0]["do"] for one in told if one["name"] == "level-zero"]
+    page = "https://www.intel.com/content/www/us/en/download/785597/intel-arc-graphics-windows.html"
+    assert remedy == f"install it: `Start-Process {page}`"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_a_log_is_read_as_shells_write_it(face: Callable[..., Said], tmp_path: Path, encoding: str) -> None:
     (tmp_path / "log").write_bytes(f"first\n{DML}\n".encode(encoding))

@@ -69,6 +69,13 @@ def test_file_that_is_no_machine_is_refused(text: str, sentence: str, tmp_path: 
         host_overrides.observe(_never, _file(tmp_path, text))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_file_is_read_as_shells_write_it(encoding: str, tmp_path: Path) -> None:
+    text = '{"patchlock_host": 1, "host": {"os": "windows", "machine": "amd64"}}'
+    (tmp_path / "x").write_bytes(text.encode(encoding))
+    assert host_overrides.observe(_never, {"PATCHLOCK_HOST": str(tmp_path / "x")}).host.os == "windows"
+
+
 def test_binary_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00MZ")
     with pytest.raises(UsageError, match="not JSON"):

@@ -297,6 +297,18 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
     )
 
 
+def test_graphics_in_the_processor_beside_a_card_that_stays_unused_are_not_told_too() -> None:
+    raphael = Device(vendor="1002", device="164e", revision="c1")
+    outlines = [one for one in OUTLINES.values() if not one.name.startswith(("zluda", "directml-vega"))]
+    app = AppLimits(refused={"directml-onnx": "it has no ONNX model", "rocm-windows": "r"})
+    found = choose(outlines, windows(Device(vendor="1002", device="73bf", revision="c1"), raphael), CARDS, app=app)
+    assert [one.partition(" (")[0] for one in (*found.doubts, *found.warnings)] == [
+        "Apps will run on the CPU; your Radeon RX 6800 XT"
+    ]
+    alone = choose(outlines, windows(raphael), CARDS, app=app)
+    assert len((*alone.doubts, *alone.warnings)) == 1
+
+
 def test_profile_that_might_run_on_a_card_is_not_said_to_fit_it() -> None:
     phoenix = linux(Device(vendor="1002", device="15bf"), nodes=(KFD,))
     found = choose(OUTLINES.values(), phoenix, CARDS, app=AppLimits(refused={"rocm-linux": "r", "rocm72-linux": "r"}))

@@ -311,7 +311,7 @@ def test_trouble_that_an_install_would_meet_is_told_by_plan_and_install(
     (folder / "told-by-doctor.toml").write_text(TROUBLE.replace("before-install = true", ""), encoding="utf-8")
     git = {"git": "2.50"}
     pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "500"}))
-    told = "the driver does not answer; ask it again: `ask twice`"
+    told = "possible: the driver does not answer; ask it again: `ask twice`"
     assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == [told]
     assert face("install", "mini").stderr.count(f"warning: {told}\n") == 1
     pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "0"}))
@@ -367,6 +367,7 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     for command in ("plan", "install"):
         (told,) = face(command, "mini", "--profile", "needy").stderr.splitlines()
         assert told.startswith("error[refused]: mini cannot run on needy on ")
+        assert told.endswith("; run `patchlock install mini --profile tiny`")
 
 
 def _platform() -> str:

@@ -72,21 +72,22 @@ def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "app", "place"),
+    ("machine", "app", "place", "need"),
     [
-        ("vega8-windows-directml", "xtts-webui", "the CPU"),
-        ("vega8-windows-directml", "diffrhythm2", "Radeon Vega 8 Graphics"),
-        ("rx6600-windows", "advanced-rvc-inference", "the CPU, with ONNX models on Radeon RX 6600"),
+        ("vega8-windows-directml", "xtts-webui", "the CPU", "FFmpeg"),
+        ("vega8-windows-directml", "diffrhythm2", "Radeon Vega 8 Graphics", "eSpeak NG"),
+        ("rx6600-windows", "advanced-rvc-inference", "the CPU, with ONNX models on Radeon RX 6600", "FFmpeg"),
     ],
 )
-def test_info_says_where_an_app_computes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, app: str, place: str
+def test_info_says_where_an_app_computes_and_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, app: str, place: str, need: str
 ) -> None:
     monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{machine}.json"))
     profiles, observed = profile_summaries.read_summaries(ROOT), host_overrides.observe(probes.basic)
     (seen,) = app_overview.overviews(ROOT, profiles, observed, tmp_path, [app])
     assert seen.computes_on == place
     assert not any(verdict.is_device for verdict in seen.memory)
+    assert need in [one.partition(":")[0] for one in seen.needs]
 
 
 @pytest.mark.parametrize("words", [("list",), ("info", "xtts-webui"), ("status",)], ids=" ".join)
@@ -536,6 +537,18 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
     assert re.search("^1  advanced-rvc-inference +CPU.* 3.7 GiB RAM", text, re.MULTILINE)
     _, text = _guided("q\n", patchlock)
     assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_as_its_shell_has_it(
+    patchlock: Patchlock,
+) -> None:
+    host = ROOT / "tests" / "hardware" / "hosts" / "rx6800xt-and-granite-ridge-windows.json"
+    _, text = _guided("xtts-webui\nn\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host)})
+    (page,) = re.findall(r"^xtts-webui: .*?Install it now\?", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
+    assert page.count("\n") < 24
+    assert re.search(r"^  patchlock install xtts-webui$", page, re.MULTILINE)
+    assert "610M" not in page, "the card's sentence is enough"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

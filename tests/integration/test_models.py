@@ -125,10 +125,20 @@ def test_plan_and_install_say_how_much_will_come(locked: World, patchlock: Patch
         [line] = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("models ")]
         assert line.startswith(
             "models    500.0 KiB plus 1 file whose size the catalogue does not say at the first start, 1 file whose size the "
-            "catalogue does not say when first used, 97.7 KiB that the app does not download itself; to download now: `"
+            "catalogue does not say when first used, 97.7 KiB that the app does not download itself; to download "
+            f"{'after the install' if command == 'plan' else 'now'}: `"
         )
         assert line.endswith("models mini --profile tiny --fetch`" if command == "plan" else "models mini --fetch`")
     assert hub.asked == []
+
+
+def test_models_of_an_app_that_is_not_installed_are_fetched_after_the_install(
+    locked: World, patchlock: Patchlock, hub: LoopbackHub
+) -> None:
+    declare(locked, hub)
+    done = patchlock("models", "mini", "--profile", "tiny")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("fetch them after the install: ")
 
 
 def test_models_are_listed_with_size_licence_and_what_for(installed: World, patchlock: Patchlock) -> None:
@@ -259,9 +269,9 @@ def test_server_that_does_not_answer_is_named(
     place = models[0]["files"][0]["place"]
     done = patchlock("models", "mini", "--fetch")
     assert done.returncode == 1
-    *_, told, too = done.stderr.splitlines()
-    assert too.startswith("  missing, too: download http://127.0.0.1:")
-    assert too.endswith("source/voices/voice.bin")
+    lines = done.stderr.splitlines()
+    assert [line.split()[:3] for line in lines if "missing, too" in line] == [["missing,", "too:", "copy"], ["missing,", "too:", "download"]]
+    told = next(line for line in lines if line.startswith("error"))
     assert told == (
         "error[network]: 127.0.0.1 does not answer (maker/speaks, model.bin at main); "
         f"check the network, the proxy and HF_ENDPOINT; or download "

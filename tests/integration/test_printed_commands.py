@@ -164,6 +164,8 @@ NOT_HERE = {
     "patchlock install xtts-webui --with int8": "a download of gigabytes; tests/integration/test_optional_install.py",
     "patchlock install tts-service --source ~/clones/second-brain": "needs that clone; tests/integration/test_road.py",
     "patchlock models tts-service --fetch": "needs that app, and downloads gigabytes; tests/integration/test_models.py",
+    "patchlock run diffrhythm2": "needs that app, which is gigabytes",
+    "patchlock run diffrhythm2 -- --input-jsonl C:/songs/songs.jsonl --output-dir C:/songs": "the same",
     "patchlock update demo": "the demo has no branch to follow; tests/integration/test_update.py",
     "patchlock rollback demo": "needs two generations; tests/integration/test_generations.py",
     "patchlock uninstall demo --purge": "follows another one that removes it; tests/integration/test_generations.py",

@@ -19,7 +19,7 @@ from patchlock.model.refusals import RefusedPair
 if TYPE_CHECKING:
     from patchlock.model.fits import ProfileSummary
     from patchlock.model.models import Model
-    from patchlock.model.needs import MemoryNeed
+    from patchlock.model.needs import MemoryNeed, Need, Resource
     from patchlock.model.profile import Profile
 
 T = TypeVar("T")
@@ -76,6 +76,18 @@ class AppResources:
 
     memory: tuple[MemoryNeed, ...]
     models: tuple[Model, ...]
+    needs: tuple[Need, ...]
+
+
+def resource(root: Path, name: str) -> Resource:
+    """Read what a need is about.
+
+    Raises:
+        CatalogueError: its file has mistakes.
+    """
+    from patchlock.catalogue import _needs
+
+    return _toml_files.read(root, f"profiles/needs/{name}.toml", lambda table: _needs.resource(table, name))
 
 
 def app_names(root: Path) -> tuple[str, ...]:
@@ -130,7 +142,9 @@ def read_with_resources(root: Path, name: str) -> tuple[AppSummary, AppResources
         root,
         name,
         lambda table, profiles: AppResources(
-            memory=_needs.memory(table, profiles), models=_models.models(table, profiles)
+            memory=_needs.memory(table, profiles),
+            models=_models.models(table, profiles),
+            needs=_needs.needs(table, profiles, None),
         ),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from patchlock.catalogue.pairs import refusal_reason
+from patchlock.catalogue.pairs import refusal_reason, trial
 
 if TYPE_CHECKING:
     from patchlock.catalogue.app_summaries import AppSummary
@@ -26,7 +26,9 @@ class PairState:
     why: str = ""
     """Of what is refused; a clause."""
     source: str = ""
-    """Of what is refused: where that can be read."""
+    """Of what is refused or a trial: where that can be read; several are separated by `; `."""
+    trial: str = ""
+    """Why the pair is no more than a trial, a clause; "" where it is one like others."""
     on_processor: str = ""
     """Why the app computes on the CPU although the profile is for a device, a clause; "" where it does not."""
 
@@ -66,7 +68,8 @@ def pair_states(
 
 def _pair_state(app: AppSummary, profile: Profile | ProfileSummary, platform: Platform, is_locked: bool) -> PairState:
     refusal = refusal_reason(app, profile, platform)
-    why, source = refusal or ("", "")
+    tried = None if refusal else trial(app, profile, platform)
+    why, source = refusal or ("", tried.source if tried else "")
     return PairState(
         app=app.name,
         profile=profile.name,
@@ -74,6 +77,7 @@ def _pair_state(app: AppSummary, profile: Profile | ProfileSummary, platform: Pl
         state="refused" if refusal else "locked" if is_locked else "missing",
         why=why,
         source=source,
+        trial=tried.why if tried else "",
         on_processor=app.on_processor.get(profile.name, ""),
     )
 
@@ -81,8 +85,11 @@ def _pair_state(app: AppSummary, profile: Profile | ProfileSummary, platform: Pl
 def cell(found: Sequence[PairState]) -> str:
     """Say in a word how an app stands on a profile, whose platforms need not all stand alike."""
     states = [one.state for one in found]
+    if set(states) == {"locked"}:
+        word = "CPU" if all(one.on_processor for one in found) else "trial" if all(one.trial for one in found) else ""
+        return f"locked ({word})" if word else "locked"
     if len(set(states)) == 1:
-        return "locked (CPU)" if states[0] == "locked" and all(one.on_processor for one in found) else states[0]
+        return states[0]
     return f"locked {states.count('locked')} of {len(states)}"
 
 
@@ -148,4 +155,6 @@ def _row(words: Iterable[str]) -> str:
 
 def _link(source: str) -> str:
     """Make a link of an address or of a path of the catalogue; the line of a file is left out."""
-    return source if " " in source else f"[source]({re.sub(r'(?<=[.]toml):[0-9]+$', '', source)})"
+    if " " in source.replace("; ", ""):
+        return source
+    return ", ".join(f"[source]({re.sub(r'(?<=[.]toml):[0-9]+$', '', one)})" for one in source.split("; "))

@@ -68,8 +68,13 @@ def limits(app: AppSummary, profiles: Iterable[ProfileSummary], platform: Platfo
     there = tuple(one for one in profiles if platform in one.platforms)
     found = {one.name: refusal_reason(app, one, platform) for one in there}
     refused = {name: one[0] for name, one in found.items() if one is not None}
-    trials = {one.name: trial.why for one in there for trial in app.trials if _is_of(trial, one, platform)}
+    trials = {one.name: tried.why for one in there if (tried := trial(app, one, platform)) is not None}
     return AppLimits(name=app.name, refused=refused, trials=trials, on_processor=app.on_processor)
+
+
+def trial(app: AppSummary, profile: Profile | ProfileSummary, platform: Platform) -> RefusedPair | None:
+    """Give what says that a pair is no more than a trial; None where it is one like others."""
+    return next((one for one in app.trials if _is_of(one, profile, platform)), None)
 
 
 def _is_of(pair: RefusedPair, profile: Profile | ProfileSummary, platform: Platform) -> bool:

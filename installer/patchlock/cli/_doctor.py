@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from patchlock.catalogue.reader import Catalogue
     from patchlock.hardware.doctor import Finding
+    from patchlock.hardware.report import HostReport
     from patchlock.model.hosts import Recording
+    from patchlock.model.profile import Profile
     from patchlock.model.troubles import Remedy, Shell
 
 _LINES, _LETTERS = 5_000, 1_000
@@ -32,7 +34,7 @@ _LINES, _LETTERS = 5_000, 1_000
     "--profile",
     metavar="PROFILE",
     shell_complete=_complete.profiles,
-    help="Kind of machine (default: the one that it is installed on).",
+    help="Kind of machine to look at (default: the one that APP is installed on, or that fits best).",
 )
 @click.option("--says", multiple=True, metavar="TEXT", help="What a program printed when it failed; can be repeated.")
 @click.option(
@@ -52,11 +54,13 @@ def doctor_command(
 ) -> int:
     """Find known problems of this machine, and their fixes.
 
-    Changes nothing. With an APP it looks at what is installed for it, too.
+    Changes nothing. With an APP it looks at what is installed for it, too; with a PROFILE, at what this machine lacks
+    for it.
 
     \b
     Example:
       patchlock doctor
+      patchlock doctor --profile zluda-rdna4
       patchlock doctor demo --says "CUDA failure 500: named symbol not found"
       patchlock run demo 2>&1 | patchlock doctor demo --says-file -
     """
@@ -74,15 +78,23 @@ def doctor_command(
     environment = _environment(opened, app, profile) if app is not None else None
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
-    look = report.build_report(opened.root, observed)
-    unused = (*look.doubts, *look.warnings, *filter(None, [look.refusal]))
+    look = report.build_report(opened.root, observed, profile)
+    notes = look.choice.notes if profile and look.choice else ()
+    unused = (*look.doubts, *look.warnings, *notes, *filter(None, [look.refusal]))
     recording = _recording(observed.recording, environment, tuple(lines))
     cards = opened.cards() if recording.host.devices else ()
     installer = on_paper.system(observed.host) if observed.overrides else system.system()
+    packages = recording.packages or (_pins(opened.profile(profile)) if profile else {})
     findings: tuple[Finding, ...] = (
         *_failed_verifies(app, profile),
-        *doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer),
-        *doctor.diagnose(recording, cards, opened.troubles(), opened.rules().families),
+        *(
+            _lacking(opened, opened.profile(profile), look)
+            if profile
+            else doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer)
+        ),
+        *doctor.diagnose(
+            dataclasses.replace(recording, packages=packages), cards, opened.troubles(), opened.rules().families
+        ),
     )
     findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))
     python = str(venv.interpreter(environment)) if environment is not None else ""
@@ -107,6 +119,25 @@ def doctor_command(
     if findings or not look.refusal:
         _output.echo(_summary(findings, app, is_told=bool(lines)))
     return 1 if certain else 0
+
+
+def _pins(profile: Profile) -> dict[str, str]:
+    """Name the versions that every environment of a profile will have: what troubles its packages would meet."""
+    bounds = [(one.requirement.name, spec) for one in profile.rules.constraints for spec in one.requirement.specifier]
+    return {name: spec.version for name, spec in bounds if spec.operator == "=="}
+
+
+def _lacking(opened: Catalogue, profile: Profile, look: HostReport) -> tuple[Finding, ...]:
+    """Find what the machine lacks for a profile that was named."""
+    from patchlock.hardware import doctor
+    from patchlock.hardware.profile_choice import ProfileChoice
+    from patchlock.operations import readiness
+
+    if look.choice is None:
+        return ()
+    machine = ProfileChoice(choice=look.choice, observed=look.observed, selected=look.selected)
+    lacks = readiness.lacks(opened, profile, machine, _options.home(), _options.cache())
+    return doctor.lacking(lacks, profile.name, look.observed.host)
 
 
 def _failed_verifies(app: str | None, profile: str | None) -> list[Finding]:

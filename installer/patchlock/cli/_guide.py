@@ -17,6 +17,7 @@ from patchlock.cli import _info, _options, _output
 
 if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
+    from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.model.hosts import Host
     from patchlock.operations.app_overview import AppOverview
 
@@ -116,18 +117,18 @@ def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
     if seen.models:
         licences.append(f"{'; '.join(dict.fromkeys(one.license for one in seen.models))} (models)")
     memory = [str(verdict) if verdict.is_enough is False else verdict.need_text for verdict in seen.memory]
-    rows = [
-        ("here", _info.here(seen)),
-        *_info.download(seen),
-        *([("memory", "\n".join(memory))] if memory else []),
-        ("licence", "\n".join(licences)),
-        ("more", f"{_launcher.own_command(_options.home())} info {app.name}"),
-    ]
-    _output.echo(f"\n{_output.sentences([f'{app.name}: {app.title}'], 0)}\n\n{_output.rows(rows)}")
+    rows = {
+        "here": _info.here(seen),
+        **dict(_info.download(seen)),
+        **({"memory": "\n".join(memory)} if memory else {}),
+        "licence": "\n".join(licences),
+        "more": f"{_launcher.own_command(_options.home())} info {app.name}",
+    }
+    _output.echo(f"\n{_page(seen, rows)}")
     there = standing.get(app.name)
     if not there or there.state == "interrupted":
         install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
-        if not _agreed("Finish its installation now?" if there else "Install it now?", *install):
+        if not _agreed("Finish its installation now?" if there else "Install it now?", seen, *install):
             return 0
         if code := _run(*install):
             _pause()
@@ -135,23 +136,45 @@ def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
     pair = _installed(seen)
     if missing := _not_downloaded(*pair):
         fetch = ("models", *pair, "--fetch")
-        if _agreed(f"Download its models now ({missing})?", *fetch) and (code := _run(*fetch)):
+        if _agreed(f"Download its models now ({missing})?", seen, *fetch) and (code := _run(*fetch)):
             _pause()
             return code
-    if not _agreed("Start it now?", "run", *pair):
+    if not _agreed("Start it now?", seen, "run", *pair):
         return 0
     code = _start(*pair)
     _pause()
     return code
 
 
-def _agreed(question: str, *words: str) -> bool:
+def _page(seen: AppOverview, rows: Mapping[str, str]) -> str:
+    """Lay out an app's page; what `info` says too is told in fewer words where the screen would lose the app's name."""
+    need = _most_memory(seen)
+    fewer = {"models": _models(seen), "memory": need.need_text if need else ""}
+    fewer["here"] = "\n".join(line.partition(" Reason: ")[0] for line in rows["here"].split("\n"))
+    told = dict(rows)
+    room = shutil.get_terminal_size().lines - 3  # a blank line, the command and the question
+    for name in ("", *fewer):
+        told |= {name: fewer[name]} if name in told else {}
+        head = _output.sentences([f"{seen.app.name}: {seen.app.title}"], 0)
+        page = f"{head}\n\n{_output.rows(list(told.items()))}"
+        if page.count("\n") < room:
+            break
+    return page
+
+
+def _most_memory(seen: AppOverview) -> MemoryVerdict | None:
+    """Give the need of which there is too little, or the largest."""
+    return max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
+
+
+def _agreed(question: str, seen: AppOverview, *words: str) -> bool:
     """Ask, with the command that does the same without a question.
 
     Raises:
         click.Abort: the answer is to leave.
     """
-    _output.echo(f"\n  $ patchlock {' '.join(words)}")
+    has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
+    _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
     answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
     answer = click.prompt(f"{question} [Y/n]", default="y", show_default=False, type=answers, show_choices=False)
     if answer == "q":
@@ -251,7 +274,7 @@ def _machine(host: Host, devices: Sequence[str]) -> str:
 
 def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationState]) -> Mapping[str, Sequence[str]]:
     """Say each thing in words and, where they are too long for a terminal, in fewer."""
-    need = max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
+    need = _most_memory(seen)
     lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
     size = _output.size(need.takes) if need else "unknown"

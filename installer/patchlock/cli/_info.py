@@ -60,6 +60,7 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
         ("installed", f"on {', '.join(there)}" if there else "no"),
         *download(seen),
         ("memory", "\n".join(map(str, seen.memory)) or "not known"),
+        *([("needs", "\n".join(seen.needs))] if seen.needs else []),
     ]
     parts = [_output.sentences([f"{app.name}: {app.title}"], 0), "", _output.rows(rows)]
     if seen.models:
@@ -157,6 +158,7 @@ def _data(
             "warnings": [*choice.doubts, *choice.warnings] if choice else [],
             "proved": list(seen.levels),
             "memory": [memory_data(verdict) for verdict in seen.memory],
+            "needs": list(seen.needs),
         },
         "installed": installed_profiles.by_app(_options.home()).get(app.name, []),
         "download": {

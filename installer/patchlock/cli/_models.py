@@ -63,7 +63,11 @@ def models_command(
 
 
 def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, str]]:
-    """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models."""
+    """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models.
+
+    Models are fetched into an installation, so the command is for later where there is none.
+    """
+    from patchlock.environments import generations
     from patchlock.operations import models
 
     found = models.summary(request, on_paper=on_paper)
@@ -73,7 +77,9 @@ def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, 
         return [("models", "all there")]
     itself = "patchlock" if on_paper else _launcher.own_command(_options.home())
     command = f"{itself} models {_options.pair_arguments(request)} --fetch"
-    return [("models", f"{sizes_text(found.missing)}; to download now: `{command}`")]
+    is_there = not on_paper and generations.current(request.installation) is not None
+    when = "to download now" if is_there else "to download after the install"
+    return [("models", f"{sizes_text(found.missing)}; {when}: `{command}`")]
 
 
 def sizes_text(sizes: Mapping[When, ModelSize]) -> str:
@@ -119,6 +125,7 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
     pair = f"{request.app.name} on {request.profile.name}"
     if not located:
         return [f"{pair}: no known models to download"]
+    is_installed = not request.simulated and generations.current(request.installation) is not None
     missing = [one for one in located if one.state != "there"]
     total = total_text(size_of(one.file for one in located))
     head = f"{pair}: {len(located)} files, {total}"
@@ -133,12 +140,12 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
         for one in files:
             size = size_text(one.file.bytes) if one.file.bytes else "size not known"
             lines.append(f"    {_STATES[one.state]:<9}  {_name(one):<{width}}  {size}")
-        is_later = model.base == PACKAGES and generations.current(request.installation) is None
+        is_later = model.base == PACKAGES and not is_installed
         place = "the environment of the app, once it is installed" if is_later else _shown(request, _folder(files[0]))
         lines.append(f"    in {place}")
     if missing:
         command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
-        lines += ["", f"fetch them: {command}"]
+        lines += ["", f"{'fetch them' if is_installed else 'fetch them after the install'}: {command}"]
     return lines
 
 

@@ -211,8 +211,8 @@ def request(
         source: another place of upstream.
         revision: another commit of upstream.
         reinstall: build afresh.
-        heed: called with what was chosen and why, before anything else is done with it; of a simulated machine only
-            where the pair can be.
+        heed: called with what was chosen and why, before anything else is done with it; where the machine is simulated
+            or the profile is named, only if the pair can be.
         choice: of optional patches; None takes those that the installation has.
         failed: profiles that do not work on this machine, with the reason; none of them is chosen unnamed.
 
@@ -222,10 +222,10 @@ def request(
         NoProfileFitsError: no profile fits this machine, or the named one does not.
         CatalogueError: the app's or a profile's file has mistakes.
         UsageError: an optional patch is named that there is not.
-        RefusedError: `heed` is given, the machine is simulated, and the catalogue says that the pair cannot be.
+        RefusedError: `heed` is given, the machine is simulated or the profile is named, and the catalogue says that the
+            pair cannot be.
     """
     from patchlock.catalogue import optional_patches
-    from patchlock.catalogue.pairs import require_possible
     from patchlock.environments import generations
     from patchlock.hardware import host_overrides, probes
     from patchlock.hardware.stored_choice import StoredChoice
@@ -246,8 +246,8 @@ def request(
     chosen = found.choice.chosen
     fitting = opened.profile(chosen.profile.name)
     if heed is not None:
-        if found.observed.overrides:
-            require_possible(wanted, fitting, chosen.platform)
+        if found.observed.overrides or profile is not None:
+            _require_possible(opened, wanted, fitting, found)
         heed(found)
     there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     return Request(
@@ -344,6 +344,30 @@ def _possible(
         if failed:
             raise
         return profile_choice.choose(opened.root, name, observed)
+
+
+def _require_possible(opened: Catalogue, app: App, profile: Profile, found: ProfileChoice) -> None:
+    """Stop where the catalogue says that a pair cannot be, and name the profile of the app that fits the machine.
+
+    Raises:
+        RefusedError: with the catalogue's reason.
+    """
+    from patchlock.catalogue.pairs import refusal_reason, require_possible
+    from patchlock.model.errors import NoProfileFitsError, RefusedError
+
+    try:
+        require_possible(app, profile, found.choice.chosen.platform)
+    except RefusedError as error:
+        if error.remedy:
+            raise
+        try:
+            other = _possible(opened, app, None, found.observed, {}).choice.chosen
+        except NoProfileFitsError:
+            raise error from None
+        if refusal_reason(app, other.profile, other.platform) is not None:
+            raise
+        remedy = f"run `patchlock install {app.name} --profile {other.profile.name}`"
+        raise RefusedError(error.what, where=error.where, remedy=remedy) from error
 
 
 def installed_request(

@@ -12,6 +12,7 @@ from patchlock.hardware._matching import (
     called,
     counted,
     hidden_by,
+    is_integrated,
     is_meant,
     match,
     preference,
@@ -84,6 +85,8 @@ def account(
         if one in strangers:
             continue
         options = _options(one, best, ranking, host, app)
+        if _is_minor(one, best, seen) and not options.near and not options.tries:
+            continue
         is_weak = isinstance(one, KnownDevice) and one.card.family in UNSUPPORTED_FAMILIES
         wrong = next((wrong for name in OF_CARDS if (wrong := wrong_numbers(one, name))), "")
         if one == best.device and (why := app.on_processor.get(best.profile.name)):
@@ -134,6 +137,12 @@ def _accounted(best: Accepted, seen: Seen) -> Iterator[_Device]:
             continue
         told.add(name)
         yield one
+
+
+def _is_minor(one: _Device, best: Accepted, seen: Seen) -> bool:
+    """Whether a device is graphics in the processor beside a card that is not used either: the card is told of."""
+    cards = [other for other in seen if other.device.vendor in VENDORS and not is_integrated(other)]
+    return best.device is None and is_integrated(one) and any(not card.device.is_hidden for card in cards)
 
 
 def _options(

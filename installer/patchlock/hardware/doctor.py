@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from patchlock.hardware import preflight
 from patchlock.hardware._matching import called
 from patchlock.hardware.selection import Choice
-from patchlock.model import devices
+from patchlock.model import devices, needs
 from patchlock.model.choice import Accepted, Rejected
 from patchlock.model.devices import Card
 from patchlock.model.hosts import Host, Recording
@@ -110,6 +110,27 @@ def old_versions(
     is_used = choice is not None and not choice.has_torch_on_processor
     confidence: Confidence = "possible" if is_used else "certain"
     return tuple(dataclasses.replace(one, confidence=confidence) for one in found.values())
+
+
+def lacking(lacks: Iterable[needs.Finding], profile: str, host: Host) -> tuple[Finding, ...]:
+    """Tell what a machine lacks for a profile; it is certain where an install would stop at it, else possible."""
+    shell: Shell = "powershell" if host.os == "windows" else "sh"
+    found = []
+    for one in lacks:
+        title, _, why = one.what.partition(": ")
+        told = certain(
+            one.name,
+            f"{title}; {profile} needs it" if one.stops else title,
+            why,
+            (title,),
+            do=one.remedy,
+            proof=f"patchlock doctor --profile {profile}",
+            shell=shell,
+            needs=("reboot",) if one.restart else (),
+            sources=tuple(one.source.split("; ")),
+        )
+        found.append(told if one.stops else dataclasses.replace(told, confidence="possible"))
+    return tuple(found)
 
 
 def tells(entries: Iterable[Trouble]) -> Callable[[str], bool]:

@@ -82,8 +82,7 @@ def _read(path: Path) -> Recording:
     try:
         if path.stat().st_size > _LARGEST:
             raise UsageError("a recorded machine is smaller than 4 MB", where=str(path), remedy=remedy)
-        text = path.read_text(encoding="utf-8-sig")
-        data = json.loads(text)
+        data = json.loads(path.read_bytes())  # which also reads UTF-16, as `>` of Windows PowerShell 5.1 writes it
     except OSError as error:
         why = f"{VARIABLE} names a file that cannot be read: {(error.strerror or str(error)).lower()}"
         raise UsageError(why, where=str(path), remedy=remedy) from error

@@ -37,7 +37,8 @@ class MemoryVerdict:
     @property
     def need_text(self) -> str:
         """Say what is taken, without what the machine has."""
-        whose = "of the card's memory" if self.is_device else "of memory"
+        is_shared = self.takes > self.need.ram
+        whose = "of the card's memory" if self.is_device else f"of memory{self.need.basis if is_shared else ''}"
         return f"{self.need.what}: {size_text(self.takes)} {whose}"
 
     def __str__(self) -> str:
@@ -64,7 +65,7 @@ def _verdicts(
 ) -> Iterator[MemoryVerdict]:
     has = host.memory if host is not None else 0
     is_shared = on_processor or (device is not None and not device.device.memory and is_integrated(device))
-    ram = max(need.ram, need.device) if is_shared else need.ram
+    ram = need.without_card if is_shared else need.ram
     if ram:
         yield MemoryVerdict(need=need, place="this machine", is_device=False, takes=ram, has=has)
     if need.device and not is_shared:

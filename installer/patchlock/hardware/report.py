@@ -79,10 +79,16 @@ class HostReport:
         return "is the better match" if same or chosen.device is None else f"uses {called(chosen.device)}"
 
 
-def build_report(root: Path, observed: ObservedHost) -> HostReport:
+def build_report(root: Path, observed: ObservedHost, name: str | None = None) -> HostReport:
     """Look at a machine with the eyes of a catalogue.
 
+    Args:
+        root: the catalogue's.
+        observed: the machine.
+        name: of the profile to judge; None takes the one that fits best.
+
     Raises:
+        UnknownProfileError: there is no profile of that name.
         CatalogueError: a file has mistakes.
     """
     host = observed.host
@@ -90,9 +96,9 @@ def build_report(root: Path, observed: ObservedHost) -> HostReport:
     outlines = catalogue_outlines.read_summaries(root)
     choice, refusal = None, ""
     try:
-        choice = selection.choose(outlines, host, cards)
+        choice = selection.choose(outlines, host, cards, name)
     except NoProfileFitsError as error:
-        refusal = f"{error.what}; {error.remedy}"
+        refusal = "; ".join(filter(None, (error.what, error.remedy)))
     return HostReport(
         observed=observed,
         devices=tuple(identify(device, cards) for device in host.devices),

@@ -95,6 +95,16 @@ class MemoryNeed:
     profiles: ProfileNames = ()
     """Empty: all."""
 
+    @property
+    def without_card(self) -> int:
+        """Bytes of the machine's memory where no card has its own: what would lie on one lies there."""
+        return max(self.ram, self.device)
+
+    @property
+    def basis(self) -> str:
+        """Say where that number comes from if nobody has said it of such a machine: `, as on a GPU`; else ""."""
+        return ", as on a GPU" if self.device > self.ram else ""
+
 
 def memory_for(needs: Iterable[MemoryNeed], profile: str, platform: str) -> tuple[MemoryNeed, ...]:
     """Keep what is meant for a pair, in order."""

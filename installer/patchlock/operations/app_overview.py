@@ -19,9 +19,9 @@ from patchlock.model import platforms
 from patchlock.model.choice import AppLimits
 from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, NoProfileFitsError
-from patchlock.model.fits import ProfileSummary
+from patchlock.model.fits import Platform, ProfileSummary
 from patchlock.model.models import Model, ModelSize, When, models_for, sizes_by_time
-from patchlock.model.needs import memory_for
+from patchlock.model.needs import Need, memory_for, needs_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,8 @@ class AppOverview:
     models: tuple[Model, ...]
     """Those that it downloads there."""
     memory: tuple[MemoryVerdict, ...]
+    needs: tuple[str, ...]
+    """What a person installs there before, if it is missing, each with what for; drivers are not among it."""
     proofs: tuple[Proof, ...]
     """Of this profile and platform, the newest first."""
 
@@ -78,6 +80,11 @@ def with_packages(seen: AppOverview, root: Path, cache: Path) -> AppOverview:
         return seen
     size = package_sizes.ask(made, sha256(data), seen.choice.chosen.platform, cache)
     return dataclasses.replace(seen, packages=size)
+
+
+def _needs(root: Path, wanted: Iterable[Need], profile: str, platform: Platform) -> tuple[str, ...]:
+    found = [(need, app_summaries.resource(root, need.name)) for need in needs_for(wanted, profile, platform.name)]
+    return tuple(f"{one.title}: {need.why}" for need, one in found if one.sought(platform.os))
 
 
 def _lock(root: Path, app: str, choice: Choice | None) -> Path | None:
@@ -139,6 +146,7 @@ def overviews(
                 )
                 if choice and chosen
                 else (),
+                needs=_needs(root, takes.needs, chosen.profile.name, chosen.platform) if chosen else (),
                 proofs=proofs.of_pair(known, name, chosen.profile.name, chosen.platform.name) if chosen else (),
             )
         )

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.environments.builds import from_source
 from patchlock.hardware import doctor, interpreters, memory_needs, preflight, resource_detection
@@ -16,12 +17,15 @@ from patchlock.hardware import on_paper as paper
 from patchlock.hardware import system as hardware_system
 from patchlock.hardware.memory_needs import MemoryVerdict
 from patchlock.hardware.preflight import Facts, Interpreter, PythonDownload
+from patchlock.hardware.profile_choice import ProfileChoice
 from patchlock.locks.lock_request import Request
 from patchlock.model import conditions, needs, overlays
 from patchlock.model.errors import NotReadyError
+from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
 from patchlock.model.needs import Finding, Need, Resource
 from patchlock.model.package_managers import System
+from patchlock.model.profile import Profile
 
 _LONGEST = 134
 """Characters of the longest path in site-packages where no wheel of the lock is known yet.
@@ -81,20 +85,20 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
     Raises:
         CatalogueError: a file of `profiles/needs/` has mistakes.
     """
-    profile, platform = request.profile, request.platform
+    profile, platform, machine = request.profile, request.platform, request.machine
     wanted = needs.needs_for((*profile.needs, *request.app.needs), profile.name, platform.name)
     resources = {need.name: request.catalogue.resource(need.name) for need in wanted}
     asked = interpreters.request(profile.python, platform)
-    machine = request.machine
     if on_paper and machine is not None:
         facts = paper.facts(machine.observed.host, resources)
     else:
-        facts = _facts(request, lock, wanted, resources, asked)
+        longest = longest_path(request, lock) if os.name == "nt" else 0
+        facts = _facts(request.home, request.cache, wanted, resources, asked, request.installation.source, longest)
     memory = _memory(request)
     findings = (
-        *_versions(request, facts.system),
+        *(_versions(request.catalogue, profile, machine, facts.system) if machine else ()),
         *preflight.judge(facts, wanted, resources, python=profile.python),
-        *_sdks(request, can_look=not on_paper and os.name == "nt"),
+        *_sdks(profile, platform, can_look=not on_paper and os.name == "nt"),
         *_troubles(request, lock),
         *memory_needs.findings(memory),
         *(() if on_paper else from_source.findings(request)),
@@ -113,11 +117,45 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
     )
 
 
+def lacks(
+    catalogue: Catalogue, profile: Profile, machine: ProfileChoice, home: Path, cache: Path
+) -> tuple[Finding, ...]:
+    """Find out what a machine lacks for a profile, whatever the app: drivers, libraries, SDKs; not git or Python.
+
+    Args:
+        catalogue: of the profile.
+        profile: the one that `machine` was judged by.
+        machine: this one, or a simulated one, by its recording alone.
+        home: of patchlock.
+        cache: of patchlock.
+
+    Raises:
+        CatalogueError: a file of `profiles/needs/` has mistakes.
+    """
+    platform, host = machine.choice.chosen.platform, machine.observed.host
+    wanted = needs.needs_for(profile.needs, profile.name, platform.name)
+    resources = {need.name: catalogue.resource(need.name) for need in wanted}
+    on_paper = bool(machine.observed.overrides)
+    asked = interpreters.request(profile.python, platform)
+    facts = paper.facts(host, resources) if on_paper else _facts(home, cache, wanted, resources, asked, home, 0)
+    return (
+        *_versions(catalogue, profile, machine, facts.system),
+        *(f for f in preflight.judge(facts, wanted, resources, python=profile.python) if f.name in resources),
+        *_sdks(profile, platform, can_look=not on_paper and os.name == "nt"),
+    )
+
+
 def _facts(
-    request: Request, lock: Lock, wanted: tuple[Need, ...], resources: Mapping[str, Resource], asked: str
+    home: Path,
+    cache: Path,
+    wanted: tuple[Need, ...],
+    resources: Mapping[str, Resource],
+    asked: str,
+    source: Path,
+    longest: int,
 ) -> Facts:
     """Gather the facts about this machine."""
-    system, source = hardware_system.system(), request.installation.source
+    system = hardware_system.system()
     uv.find()  # before there are threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with ThreadPoolExecutor(max_workers=1) as pool:
         python = pool.submit(hardware_system.python, asked)  # uv takes as long for that as all the rest
@@ -126,12 +164,12 @@ def _facts(
             user=hardware_system.user(),
             git=_git(),
             folders=(
-                hardware_system.folder(request.home, "PATCHLOCK_HOME"),
-                hardware_system.folder(request.cache, "PATCHLOCK_CACHE_DIR"),
+                hardware_system.folder(home, "PATCHLOCK_HOME"),
+                hardware_system.folder(cache, "PATCHLOCK_CACHE_DIR"),
             ),
             source_of_another=str(source) if hardware_system.is_of_another(source) else "",
             has_long_paths=hardware_system.has_long_paths(),
-            longest_path=longest_path(request, lock) if os.name == "nt" else 0,
+            longest_path=longest,
             seen={
                 need.name: resource_detection.detect(
                     resources[need.name], system.os, ask_version=bool(str(need.versions))
@@ -142,15 +180,12 @@ def _facts(
         )
 
 
-def _versions(request: Request, system: System) -> tuple[Finding, ...]:
+def _versions(catalogue: Catalogue, profile: Profile, machine: ProfileChoice, system: System) -> tuple[Finding, ...]:
     """Hold drivers and the system against what the profile requires of them."""
-    machine = request.machine
-    if machine is None:
-        return ()
     chosen, host = machine.choice.chosen, machine.observed.host
-    fits = [chosen.fit] if chosen.fit else [fit for fit in request.profile.fits if fit.wsl in {None, host.is_wsl}][:1]
+    fits = [chosen.fit] if chosen.fit else [fit for fit in profile.fits if fit.wsl in {None, host.is_wsl}][:1]
     required = [condition for fit in fits for condition in fit.requires]
-    resources = {one.name: request.catalogue.resource(one.name) for one in required}
+    resources = {one.name: catalogue.resource(one.name) for one in required}
     device = chosen.device.device if chosen.device else None
     return tuple(preflight.versions(required, host, device, resources, system))
 
@@ -167,10 +202,10 @@ def _memory(request: Request) -> tuple[MemoryVerdict, ...]:
     )
 
 
-def _sdks(request: Request, *, can_look: bool) -> tuple[Finding, ...]:
+def _sdks(profile: Profile, platform: Platform, *, can_look: bool) -> tuple[Finding, ...]:
     """Name the SDKs that overlays need, and that this machine has not, or a recording does not tell."""
     found = []
-    for overlay in overlays.for_platform(request.profile.overlays, request.platform.name):
+    for overlay in overlays.for_platform(profile.overlays, platform.name):
         sdk = overlay.sdk
         if sdk is not None and not (can_look and overlays.find_sdk(sdk, os.environ, os.path.isfile).folder):
             what = f"{sdk.name}, if it is not installed: {overlay.why}"
@@ -200,7 +235,7 @@ def _troubles(request: Request, lock: Lock) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             name=one.name,
-            what=one.title,
+            what=one.title if one.confidence == "certain" else f"{one.confidence}: {one.title}",
             remedy="; ".join(remedy.told for remedy in one.remedies),
             stops=False,
             source="; ".join(one.sources),
