@@ -14,6 +14,7 @@ from packaging.version import Version
 
 from patchlock.locks.conflicts._search import Core, minimal, search
 from patchlock.locks.conflicts._versions import nearest, pinned
+from patchlock.locks.conflicts.explanation import Conflict, Culprit, clause_with_cause
 from patchlock.locks.conflicts.model import (
     CUT_OFF,
     Answer,
@@ -251,3 +252,35 @@ def test_edits_of_a_patchs_own_words_cost_more_than_upstreams() -> None:
     cheapest, next_one, *_ = edits((member("a==1", "patch"), member("b==1")), bound(0, 1))
     assert (cheapest.names, next_one.names) == (("b",), ("a",))
     assert cheapest.cost < next_one.cost
+
+
+NO_WHEEL = "hint: Wheels are required for `tokenizers` because building from source is disabled"
+
+
+@pytest.mark.parametrize(
+    ("culprits", "words", "wanted"),
+    [
+        pytest.param(
+            ["a==1"],
+            ["  cause: Because only a==2 is", "  available and you require a==1, we can conclude that"],
+            "a==1 cannot be installed: only a==2 is available",
+            id="version",
+        ),
+        pytest.param(
+            ["a==1"],
+            ["and you require a==1, we can conclude", NO_WHEEL],
+            "a==1 cannot be installed: tokenizers, which it needs, has no wheel that fits",
+            id="wheel-of-another",
+        ),
+        pytest.param(
+            ["Tokenizers==1"], [NO_WHEEL], "Tokenizers==1 cannot be installed: it has no wheel that fits", id="wheel"
+        ),
+        pytest.param(["a==1"], [], "a==1 cannot be installed", id="no-words"),
+        pytest.param(["a", "b"], [NO_WHEEL], "a and b cannot be installed together", id="two"),
+    ],
+)
+def test_one_thing_that_cannot_be_installed_has_a_cause(culprits: list[str], words: list[str], wanted: str) -> None:
+    found = [
+        Culprit(member=member(text), also=(), is_any_version=False, otherwise="", recorded="") for text in culprits
+    ]
+    assert clause_with_cause(Conflict(culprits=tuple(found), words=tuple(words), is_minimal=True)) == wanted

@@ -64,11 +64,16 @@ def clause(conflict: Conflict) -> str:
 
 def clause_with_cause(conflict: Conflict) -> str:
     """Say what cannot be together, and of one thing alone also why not, as uv says it first; a clause."""
-    said = clause(conflict)
-    cause = re.search(r"\bBecause (.+?),? we can conclude", " ".join(" ".join(conflict.words).split()))
-    if len(conflict.culprits) > 1 or cause is None:
+    said, words = clause(conflict), " ".join(" ".join(conflict.words).split())
+    if len(conflict.culprits) > 1:
         return said
-    return f"{said}: {cause[1].removesuffix(f' and you require {_named(conflict.culprits[0])}')}"
+    if found := re.search(r"Wheels are required for `([a-z0-9-]+)", words):  # uv's words may have lost their begin
+        member = conflict.culprits[0].member
+        of = "it" if member is not None and member.name == found[1] else f"{found[1]}, which it needs,"
+        return f"{said}: {of} has no wheel that fits"
+    found = re.search(r"\bBecause (.+?),? we can conclude", words)
+    named = f" and you require {_named(conflict.culprits[0])}"
+    return f"{said}: {found[1].removesuffix(named)}" if found else said
 
 
 def _named(culprit: Culprit) -> str:
