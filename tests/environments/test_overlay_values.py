@@ -177,7 +177,7 @@ def test_missing_sdk_says_where_it_was_looked_for(environment: Path) -> None:
     with pytest.raises(OverlayError) as caught:
         preloads.variables(environment, {"PATH": ""})
     assert str(caught.value) == (
-        "the overlay zluda needs the SDK, which is not found; install it\n"
+        "the overlay zluda needs the SDK, which is not found; install it, and run the same command again\n"
         "  HIP_PATH is not set\n  /opt/sdk/, which has no bin/rocblas.dll"
     )
 
