@@ -16,6 +16,9 @@ from patchlock.patches import targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile
 
+_OF_A_REQUIREMENT = frozenset({"set-requirement", "rename-requirement"})
+"""Ops on a requirement that is there; one that upstream has dropped needs no other version or name."""
+
 
 def for_profile(patches: Iterable[Patch], profile: str, chosen: Collection[str] = ()) -> tuple[Patch, ...]:
     """Keep the patches that a profile wants, in order; of the optional ones those that are chosen."""
@@ -254,6 +257,8 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
         outcomes += [outcome] if outcome is not None else []
     located |= moved
     failures = _fights(patch, located, state) + _missed(patch, named, outcomes, state)
+    if not outcomes and not failures:
+        outcomes += _not_there(patch, named, state)
     if not outcomes:
         nothing = NOTHING if named else f"no file matches {', '.join(patch.paths)}"
         outcomes = [_outcome(patch, OutcomeKind.GONE, None, (), nothing)]
@@ -331,6 +336,21 @@ def _missed(patch: Patch, named: Collection[PurePosixPath], outcomes: Collection
                 [f"{patch.id}: {path}: without {other.id}, which was left out, it finds nothing"] if path else []
             )
     return failures
+
+
+def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) -> Iterable[Outcome]:
+    """Refuse the files that a patch names, and in which it finds nothing although they lack what it promises.
+
+    What a patch forbids may be gone for good, and so may the requirement whose version it sets.
+    """
+    if patch.op_name in _OF_A_REQUIREMENT:
+        return
+    for path in (path for path in named if str(path) in patch.paths and path in state.current):
+        is_removal = any(not state.evaluator.problems(ensure, path, b"") for ensure in patch.ensures)
+        for ensure in () if is_removal else patch.ensures:
+            for problem in state.evaluator.problems(ensure, path, state.current[path])[:1]:
+                detail = f"it finds nothing to change there, and what it promises does not hold: {problem}"
+                yield _outcome(patch, OutcomeKind.AMBIGUOUS, path, (), detail)
 
 
 def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
