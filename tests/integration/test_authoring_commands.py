@@ -359,8 +359,26 @@ def test_history_is_walked_and_nothing_silent(world: World, clone: Path, patchlo
 
     every = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first, "--all", "--json")
     assert json.loads(every.stdout)["data"]["apps"][0]["commits"] == 5
+    assert (tried["merged"], json.loads(every.stdout)["data"]["apps"][0]["merged"]) == (1, 0)
     shown = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first)
     assert re.search(r"^  on-the-cpu +3 +2 +1 +0 +3$", shown.stdout, re.MULTILINE)
+    assert "  4 commits, without 1 that came in by merges (try them too with --all), 4 states of" in shown.stdout
+
+
+def test_patches_of_two_profiles_never_meet_in_history(world: World, clone: Path, patchlock: Patchlock) -> None:
+    other = world.profile.with_name("other.toml")
+    other.write_text(world.profile.read_text().replace("Tiny", "Other"))
+    tables = world.app.read_text().replace("**/*.py", "app/*.py").replace("requirements.txt", "app/requirements.txt")
+    head, cpu = tables.partition('[[patch]]\nid = "on-the-cpu"')[::2]
+    cpu, end = cpu.partition("[[check]]")[::2]
+    both = [
+        f'[[patch]]\nid = "on-{profile}"\nprofiles = ["{profile}"]' + cpu.replace('"cpu"', f'"{profile}"')
+        for profile in ("tiny", "other")
+    ]
+    world.app.write_text(head + "".join(both) + "[[check]]" + end)
+    done = patchlock("patch", "test", "mini", "--source", str(clone), "--since", git(clone, "rev-parse", "HEAD"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^  on-tiny +1 +1 +0 +0 +0\n  on-other +1 +1 +0 +0 +0$", done.stdout, re.MULTILINE)
 
 
 def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(

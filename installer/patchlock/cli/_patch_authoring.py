@@ -242,7 +242,8 @@ def _table(tried: PatchTestResult) -> list[str]:
         for s in tried.survival
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = [f"  {tried.commits} commits, {tried.states} states of the files that the patches look at"]
+    merged = f", without {tried.merged} that came in by merges (try them too with --all)" if tried.merged else ""
+    lines = [f"  {tried.commits} commits{merged}, {tried.states} states of the files that the patches look at"]
     for row in rows:
         numbers = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         lines.append(f"  {row[0]:<{widths[0]}}  {numbers}")

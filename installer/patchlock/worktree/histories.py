@@ -125,13 +125,13 @@ def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, .
 
 
 def survival(
-    snapshot: Snapshot, patches: Sequence[Patch], wanted: Sequence[CommitId], author_saw: CommitId
+    snapshot: Snapshot, groups: Sequence[Sequence[Patch]], wanted: Sequence[CommitId], author_saw: CommitId
 ) -> tuple[tuple[Survival, ...], int]:
     """Try the patches on each of the commits.
 
     Args:
         snapshot: of the upstream that has all of them.
-        patches: those that the profile wants.
+        groups: those that are applied together, each group on its own.
         wanted: commits, the oldest first.
         author_saw: the catalogue's commit, by which a file that was renamed is known again.
 
@@ -139,6 +139,7 @@ def survival(
         What became of each patch, and how many different states of the files that concern them there were.
     """
     evaluator = Memoized()
+    patches = list({patch.id: patch for group in groups for patch in group}.values())
     table = {patch.id: Survival(patch=patch.id) for patch in patches}
     known: dict[frozenset[tuple[PurePosixPath, str]], dict[str, Verdict]] = {}
     content: dict[str, bytes | None] = {}
@@ -154,7 +155,7 @@ def survival(
             key = frozenset(state.items())
             if key not in known:
                 files = {path: data for path, blob in state.items() if (data := content[blob]) is not None}
-                known[key] = trials.verdicts(patches, files, known_files, evaluator)
+                known[key] = trials.worst(trials.verdicts(one, files, known_files, evaluator) for one in groups)
             for patch, verdict in known[key].items():
                 table[patch].count(commit, verdict)
     return tuple(table.values()), len(known)
