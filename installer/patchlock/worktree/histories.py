@@ -53,8 +53,8 @@ def newest(source: str, url: str, branch: str) -> str:
         url: upstream's.
         branch: of upstream.
     """
-    if fetched := _upstreams(source, url, branch):
-        return fetched
+    if found := fetched(source, url, branch):
+        return found
     folder = Path(source).expanduser()
     followed = _known(folder, "@{upstream}") if folder.is_dir() else ""
     ahead = (
@@ -65,14 +65,15 @@ def newest(source: str, url: str, branch: str) -> str:
 
 def lacks(source: str, url: str, branch: str, revision: str, of: CommitId) -> bool:
     """Tell whether a clone has upstream's commit, and one that its fetched branch of upstream lacks, as a fork does."""
-    fetched, folder = _upstreams(source, url, branch), Path(source).expanduser()
-    if not fetched or commit_of(folder, of) is None:
+    newest_known, folder = fetched(source, url, branch), Path(source).expanduser()
+    if not newest_known or commit_of(folder, of) is None:
         return False
-    asked = ("merge-base", "--is-ancestor", revision, fetched)
+    asked = ("merge-base", "--is-ancestor", revision, newest_known)
     return git(*asked, repository=folder, allowed=(0, 1, 128)).returncode == 1
 
 
-def _upstreams(source: str, url: str, branch: str) -> str:
+def fetched(source: str | Path, url: str, branch: str) -> str:
+    """Name upstream's branch in a clone on this machine, by the remote that has upstream's address; "" for none."""
     folder = Path(source).expanduser()
     if not folder.is_dir():
         return ""
