@@ -192,6 +192,30 @@ def test_a_shared_set_that_makes_the_edit_is_told(
     assert f"note: {note.format(app=world.app)}\n" in done.stderr
 
 
+def test_a_shared_set_that_changes_an_edited_line_otherwise_is_told(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    (folder := world.catalogue / "patches" / "shared").mkdir()
+    text = SHARED.format("").replace("# minimal", "# tiny")
+    (folder / "words.toml").write_text(text.replace('"lacks", text = "# miniature"', '"contains", text = "# tiny"'))
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nshared = ["words"]\n'))
+    (edited := tmp_path / "edited").mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+    words = ("patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app))
+    done = patchlock(*words)
+    assert done.returncode == 0, done.stderr
+    assert (
+        'note: the shared set "words" changes lines of your edits in another way (words-text at README.md:1): remove the '
+        f'new patch, or leave out those of the set: `without = ["words-text"]` in [app] of {world.app}\n'
+    ) in done.stderr
+    assert (
+        "note: README.md is text for people and no code: remove its patch, unless it must be patched\n" in done.stderr
+    )
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nwithout = ["words-text"]\n'))
+    assert patchlock("patch", "test", "mini").returncode == 0
+
+
 def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
     done = patchlock("patch", "new", "--source", str(clone))
     assert (done.returncode, done.stdout) == (0, "")

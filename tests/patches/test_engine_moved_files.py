@@ -152,8 +152,8 @@ def test_two_patches_that_want_the_same_place_fight() -> None:
     chosen = patches(first=CUDA.format("cpu", ""), second=CUDA.format("mps", ""))
     patched = run(chosen, a_py=b'd = "cuda"\n')
     told = (
-        "and this patch finds nothing there; leave one of them out (one of a shared set by `without`), or, if that is "
-        "meant, write after = "
+        "and this patch finds nothing there; leave one of them out (one of a shared set by `without` in [app] of "
+        "app.toml), or, if that is meant, write after = "
     )
     assert patched.failures == (f'second: a.py:1: first changes the same place first, {told}["first"]',)
     assert [change.after for change in patched.changes] == [b'd = choose("cpu")\n']

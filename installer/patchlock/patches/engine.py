@@ -371,7 +371,7 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
                 failures.append(
                     f"{patch.id}: {path}:{taken.line}: {' and '.join(others)} change{'s' if len(others) == 1 else ''} "
                     "the same place first, and this patch finds nothing there; leave one of them out (one of a shared "
-                    f"set by `without`), or, if that is meant, write after = {json.dumps(others)}"
+                    f"set by `without` in [app] of app.toml), or, if that is meant, write after = {json.dumps(others)}"
                 )
     return failures
 
