@@ -232,9 +232,11 @@ def _journal_of(
     if tree.is_clone:
         is_merging = bool(where and where.unfinished)
         # Where git's stash has met a conflict, it has staged the rest, and our patches with it.
-        unstages = after is None or (snapshot.unmerged and not is_merging)
-        patched = tuple(commit for commit in (goal.base, after) if commit and unstages)
-        rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched)
+        is_of_stash = bool(snapshot.unmerged) and not is_merging
+        patched = tuple(commit for commit in (goal.base, after) if commit and (after is None or is_of_stash))
+        rows, normal = _plan.index_changes(
+            tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched, is_of_stash=is_of_stash
+        )
         if plan.unstaged:
             _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
     touched = {*plan.puts, *plan.removes}
