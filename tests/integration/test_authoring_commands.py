@@ -192,6 +192,30 @@ def test_a_shared_set_that_makes_the_edit_is_told(
     assert f"note: {note.format(app=world.app)}\n" in done.stderr
 
 
+def test_a_shared_set_that_changes_an_edited_line_otherwise_is_told(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    (folder := world.catalogue / "patches" / "shared").mkdir()
+    text = SHARED.format("").replace("# minimal", "# tiny")
+    (folder / "words.toml").write_text(text.replace('"lacks", text = "# miniature"', '"contains", text = "# tiny"'))
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nshared = ["words"]\n'))
+    (edited := tmp_path / "edited").mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+    words = ("patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app))
+    done = patchlock(*words)
+    assert done.returncode == 0, done.stderr
+    assert (
+        'note: the shared set "words" changes lines of your edits in another way (words-text at README.md:1): remove the '
+        f'new patch, or leave out those of the set: `without = ["words-text"]` in [app] of {world.app}\n'
+    ) in done.stderr
+    assert (
+        "note: README.md is text for people and no code: remove its patch, unless it must be patched\n" in done.stderr
+    )
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nwithout = ["words-text"]\n'))
+    assert patchlock("patch", "test", "mini").returncode == 0
+
+
 def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
     done = patchlock("patch", "new", "--source", str(clone))
     assert (done.returncode, done.stdout) == (0, "")
@@ -359,8 +383,26 @@ def test_history_is_walked_and_nothing_silent(world: World, clone: Path, patchlo
 
     every = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first, "--all", "--json")
     assert json.loads(every.stdout)["data"]["apps"][0]["commits"] == 5
+    assert (tried["merged"], json.loads(every.stdout)["data"]["apps"][0]["merged"]) == (1, 0)
     shown = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first)
     assert re.search(r"^  on-the-cpu +3 +2 +1 +0 +3$", shown.stdout, re.MULTILINE)
+    assert "  4 commits, without 1 that came in by merges (try them too with --all), 4 states of" in shown.stdout
+
+
+def test_patches_of_two_profiles_never_meet_in_history(world: World, clone: Path, patchlock: Patchlock) -> None:
+    other = world.profile.with_name("other.toml")
+    other.write_text(world.profile.read_text().replace("Tiny", "Other"))
+    tables = world.app.read_text().replace("**/*.py", "app/*.py").replace("requirements.txt", "app/requirements.txt")
+    head, cpu = tables.partition('[[patch]]\nid = "on-the-cpu"')[::2]
+    cpu, end = cpu.partition("[[check]]")[::2]
+    both = [
+        f'[[patch]]\nid = "on-{profile}"\nprofiles = ["{profile}"]' + cpu.replace('"cpu"', f'"{profile}"')
+        for profile in ("tiny", "other")
+    ]
+    world.app.write_text(head + "".join(both) + "[[check]]" + end)
+    done = patchlock("patch", "test", "mini", "--source", str(clone), "--since", git(clone, "rev-parse", "HEAD"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^  on-tiny +1 +1 +0 +0 +0\n  on-other +1 +1 +0 +0 +0$", done.stdout, re.MULTILINE)
 
 
 def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(

@@ -56,7 +56,7 @@ def test_change_of_the_patches_makes_the_lock_stale(patched: World, face: Face, 
     [
         (
             ("old = '__version__ = \"1.0\"'", "old = 'nowhere'"),
-            "the patched alpha-1.0-py3-none-any.whl does not do what it must, so it was not made",
+            "it finds nothing to change there, and what it promises does not hold: the text `patched` is missing",
         ),
         (('versions = ">=1,<3"', 'versions = "<1"'), "the patches of alpha are for <1, not for 1.0"),
         (('name = "alpha"\nwhy', 'name = "delta"\nwhy'), 'there is no patch for a distribution "delta"'),

@@ -139,6 +139,9 @@ def test_update_that_meets_edits_can_be_finished_or_aborted(
     assert "your edits conflict with ours in app.py: both versions are there, between conflict markers" in done.stderr
     assert "<<<<<<< patchlock/yours" in (source / "app.py").read_text()
     assert (installed / "current").read_text() == pointer
+    again = patchlock("update", "mini", "--source", str(upstream))
+    assert "choose between the two sides in each, and run `patchlock update mini" in again.stderr
+    assert "; or go back with `patchlock update mini --abort" in again.stderr
     for command in ("run", "verify"):
         refused = patchlock(command, "mini")
         assert refused.returncode == 1

@@ -34,6 +34,13 @@ name = "av"
 specifier = "==12.0"
 ensure = [{ check = "requirement", name = "av", specifier = "==12.0" }]
 """
+NOTE = """
+op = "unified-diff"
+paths = ["README.md"]
+literal = ["priorities"]
+diff = "@@ -1 +1,2 @@\\n priorities\\n+for everybody\\n"
+ensure = [{ check = "contains", text = "for everybody" }]
+"""
 OPTIONAL = """
 op = "optional-import"
 paths = ["*.py"]
@@ -109,6 +116,45 @@ def after(patched: Patched) -> dict[str, bytes]:
             [],
             "no file matches a.py, b.py",
             id="gone-with-its-file",
+        ),
+        pytest.param(
+            NOTE,
+            {"README_md": b"goals\n"},
+            OutcomeKind.AMBIGUOUS,
+            "README.md",
+            [],
+            "it finds nothing to change there, and what it promises does not hold: the text `for everybody` is missing",
+            id="promises-what-is-not-there",
+        ),
+        pytest.param(
+            NOTE.replace('everybody" }', 'everybody" }, { check = "lacks", text = "for nobody" }'),
+            {"README_md": b"goals\n"},
+            OutcomeKind.GONE,
+            None,
+            [],
+            "nothing there needs it",
+            id="forbids-what-is-gone",
+        ),
+        pytest.param(
+            NOTE.replace("README.md", "*.md"),
+            {"README_md": b"goals\n"},
+            OutcomeKind.GONE,
+            None,
+            [],
+            "nothing there needs it",
+            id="promises-it-only-where-it-has-a-place",
+        ),
+        pytest.param(
+            NOTE, {"README_md": b"for everybody\n"}, OutcomeKind.GONE, None, [], "nothing there needs it", id="holds"
+        ),
+        pytest.param(
+            PIN.replace("requirements*.txt", "requirements.txt"),
+            {"requirements_txt": b"numpy\n"},
+            OutcomeKind.GONE,
+            None,
+            [],
+            "nothing there needs it",
+            id="requirement-that-upstream-dropped",
         ),
         pytest.param(
             CPU + "expect.sites = 1",

@@ -85,7 +85,7 @@ def test_advisory_patch_yields_the_place_to_a_required_one_that_stands_later() -
     assert engine.incomplete_error(patched, "here") is None
     why = (
         "comfort: a.bat:1: needed changes the same place first, and this patch finds nothing there; leave one of them "
-        'out (one of a shared set by `without`), or, if that is meant, write after = ["needed"]'
+        'out (one of a shared set by `without` in [app] of app.toml), or, if that is meant, write after = ["needed"]'
     )
     assert warnings(patched) == (why + SUFFIX,)
 

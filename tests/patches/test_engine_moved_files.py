@@ -71,7 +71,8 @@ def test_moved_file_is_written_and_stays_so() -> None:
 
 
 def test_a_file_that_is_there_is_never_looked_for_elsewhere() -> None:
-    assert [kind for kind, *_ in kinds(patches(one=SELECT), lib__zluda=b"is_zluda = 1\n", a__zluda=SITE)] == ["gone"]
+    chosen = patches(one=SELECT.replace("calls", "no-call"))
+    assert [kind for kind, *_ in kinds(chosen, lib__zluda=b"is_zluda = 1\n", a__zluda=SITE)] == ["gone"]
 
 
 def test_all_files_of_a_kind_are_candidates_where_one_is_missing() -> None:
@@ -151,8 +152,8 @@ def test_two_patches_that_want_the_same_place_fight() -> None:
     chosen = patches(first=CUDA.format("cpu", ""), second=CUDA.format("mps", ""))
     patched = run(chosen, a_py=b'd = "cuda"\n')
     told = (
-        "and this patch finds nothing there; leave one of them out (one of a shared set by `without`), or, if that is "
-        "meant, write after = "
+        "and this patch finds nothing there; leave one of them out (one of a shared set by `without` in [app] of "
+        "app.toml), or, if that is meant, write after = "
     )
     assert patched.failures == (f'second: a.py:1: first changes the same place first, {told}["first"]',)
     assert [change.after for change in patched.changes] == [b'd = choose("cpu")\n']

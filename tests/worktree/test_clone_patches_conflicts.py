@@ -145,8 +145,12 @@ def test_edits_that_meet_are_left_as_git_leaves_them(clone: Path, upstream: Path
     assert git(clone, "status", "--short") == "UU app.py"
     assert git(clone, "show", ":2:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'mine'")
     assert git(clone, "show", ":3:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'theirs'")
-    with pytest.raises(SourceConflictError, match="still has conflict markers"):
+    with pytest.raises(SourceConflictError, match="still has conflict markers") as caught:
         apply(clone)
+    assert caught.value.remedy == (
+        f"choose between the two sides in each, and run `patchlock patch apply --continue --source {clone}`; "
+        f"or go back with `patchlock patch apply --abort --source {clone}`"
+    )
 
 
 def test_one_command_goes_back(clone: Path, upstream: Path) -> None:

@@ -222,6 +222,20 @@ def test_edit_of_what_a_move_has_brought_is_not_taken_for_a_choice(clone: Path, 
     assert state(clone) == before
 
 
+def test_stash_that_met_a_conflict_leaves_no_patch_staged_beside_an_edit(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    mine = read(clone) + "# mine\n"
+    (clone / "app.py").write_text(mine)
+    (clone / OTHER).write_text("x = 'mine'\n")
+    (upstream / OTHER).write_text("x = 'theirs'\n")
+    commit(upstream)
+    _autostash(clone)
+    assert "M  app.py" in git(clone, "status", "--short").splitlines()
+    apply(clone)
+    assert git(clone, "diff", "--cached", "--name-only", "--diff-filter=M") == ""
+    assert read(clone) == mine
+
+
 def test_other_conflicts_have_to_be_ended_before_git_goes_on(clone: Path, upstream: Path) -> None:
     apply(clone)
     mine = read(clone).replace("line1 = 1", "line1 = 'mine'")

@@ -30,6 +30,7 @@ def test_diff_is_applied_by_git(tmp_path: Path) -> None:
             (app / change.path).parent.mkdir(parents=True, exist_ok=True)
             (app / change.path).write_bytes(change.before)
     (tmp_path / "p.diff").write_bytes(git_diff(changes, PurePosixPath("app")))
+    assert b"\ndiff --git a/app/new.sh b/app/new.sh\n" in (tmp_path / "p.diff").read_bytes()
     git(tmp_path, "apply", "p.diff")
     assert {name: (app / name).read_bytes() for name in CHANGES} == {name: new for name, (_, new) in CHANGES.items()}
     assert (app / "new.sh").stat().st_mode & 0o111

@@ -123,8 +123,8 @@ def test_binary_conflict_is_open_until_the_user_says_so(clone: Path, upstream: P
             update(clone)
         assert caught.value.what == "your version of model.bin still stands beside upstream's"
         assert caught.value.remedy == (
-            f"put the one there that you want, and say so with `git -C {clone} add model.bin`, or go back with --abort; "
-            "then run this again"
+            f"put the one there that you want, say so with `git -C {clone} add model.bin`, and run `patchlock patch apply "
+            f"--continue --source {clone}`; or go back with `patchlock patch apply --abort --source {clone}`"
         )
     git(clone, "add", "model.bin")
     update(clone)

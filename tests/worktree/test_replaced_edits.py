@@ -76,6 +76,25 @@ def test_replaced_edit_is_said_and_undo_gives_the_tree_as_it_was(edited: Path) -
     assert refs == ["refs/patchlock/before"]
 
 
+@pytest.mark.parametrize("is_pushed", [False, True], ids=["own-branch", "pushed-to-a-fork"])
+def test_committed_edit_of_a_fork_that_is_replaced_is_said_too(edited: Path, upstream: Path, is_pushed: bool) -> None:
+    commit(edited)
+    patched = BOTH
+    if is_pushed:
+        git(edited.parent, "clone", "-q", "--bare", str(edited), "fork")
+        git(edited, "remote", "rename", "origin", "upstream")
+        git(edited, "remote", "add", "-f", "origin", str(edited.parent / "fork"))
+        patched = dataclasses.replace(BOTH, url=str(upstream), branch="main")
+    done = apply(edited, patched)
+    assert said(done) == [SAID]
+    assert undo(edited) == (MINE, False)
+
+
+def test_line_that_upstream_has_changed_is_no_edit_of_the_user(edited: Path, upstream: Path) -> None:
+    git(edited, "checkout", "-q", "requirements.txt")
+    assert said(apply(edited, dataclasses.replace(BOTH, url=str(upstream), branch="main"))) == []
+
+
 def test_comment_of_the_user_stays_and_his_version_comes_back(edited: Path) -> None:
     mine = OLD.replace("torch==2.0", "torch==1.9  # mine")
     (edited / "requirements.txt").write_text(mine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _RUNS = 12
 """Outcome changes that are shown for one patch."""
 _REASONS = 6
+_PROSE = frozenset({".md", ".rst"})
 _FOLDER = UserPath(file_okay=False)
 
 
@@ -80,6 +82,9 @@ def new_command(
         notes += (f"{count} already in {into} or its shared sets ({', '.join(authored.known)}): not written again",)
     if authored.patches:
         notes += tuple(_same_edits(used, unused, authored, edits, into))
+    prose = [str(path) for path in authored.files if path.suffix.lower() in _PROSE]
+    if prose:
+        notes += (f"{', '.join(prose)} is text for people and no code: remove its patch, unless it must be patched",)
     missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
     if as_json:
         wrong = None
@@ -128,6 +133,17 @@ def _same_edits(
             keep = ", or give it the other `profiles`" if where else ""
             ids = ", ".join(patch.id for patch in made)
             yield f'the shared set "{one.name}" makes such an edit too{where} ({ids}): {use}remove the new patch{keep}'
+        met = {
+            patch.id: line
+            for patch in (rest if one in used else ())
+            if patch not in made and (line := assembly.meeting_line(patch, edits.before, edits.after))
+        }
+        if met:
+            where = ", ".join(f"{patch} at {line}" for patch, line in met.items())
+            yield (
+                f'the shared set "{one.name}" changes lines of your edits in another way ({where}): remove the new '
+                f"patch, or leave out those of the set: `without = {json.dumps([*met])}` in [app] of {into}"
+            )
 
 
 def _append(into: Path, known: str, text: str) -> None:
@@ -242,7 +258,8 @@ def _table(tried: PatchTestResult) -> list[str]:
         for s in tried.survival
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = [f"  {tried.commits} commits, {tried.states} states of the files that the patches look at"]
+    merged = f", without {tried.merged} that came in by merges (try them too with --all)" if tried.merged else ""
+    lines = [f"  {tried.commits} commits{merged}, {tried.states} states of the files that the patches look at"]
     for row in rows:
         numbers = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         lines.append(f"  {row[0]:<{widths[0]}}  {numbers}")

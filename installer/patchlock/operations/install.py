@@ -287,9 +287,10 @@ def _move_source(job: _Job) -> move.Moved:
                 wanted.directory,
                 job.upstream.patched,
             ),
+            app=wanted.name,
         )
     if moved.conflicts:
-        app = job.request.app.name
+        app = wanted.name
         raise SourceConflictError(
             f"your edits conflict with ours in {', '.join(map(str, moved.conflicts))}: "
             "both versions are there, between conflict markers",

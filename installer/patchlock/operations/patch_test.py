@@ -59,6 +59,8 @@ class PatchTestResult:
     """What is wrong with them together."""
     survival: tuple[Survival, ...] = ()
     commits: int = 0
+    merged: int = 0
+    """Commits that came in by merges, and were not tried."""
     states: int = 0
 
     @property
@@ -132,9 +134,12 @@ def _on_upstream(
     )
     if wanted.since is None:
         return tried
-    commits = histories.commits(snapshot, wanted.since, every=wanted.every)
-    survival, states = histories.survival(snapshot, patches, commits, app.upstream.commit)
-    return dataclasses.replace(tried, survival=survival, commits=len(commits), states=states)
+    commits, all_commits = (histories.commits(snapshot, wanted.since, every=every) for every in (wanted.every, True))
+    survival, states = histories.survival(snapshot, _groups(patches, wanted), commits, app.upstream.commit)
+    order = [patch.id for patch in patches]
+    survival = tuple(sorted(survival, key=lambda one: order.index(one.patch)))
+    merged = len(all_commits) - len(commits)
+    return dataclasses.replace(tried, survival=survival, commits=len(commits), merged=merged, states=states)
 
 
 def _snapshot(app: App, wanted: PatchTestRequest) -> tuple[upstream_cache.Snapshot, str]:

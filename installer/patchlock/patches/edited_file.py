@@ -69,13 +69,21 @@ def apply(
     if any(engine.failed_ensures(patch, path, after, evaluator) for patch in promised):
         return None
     upstream = next((change.before for change in upstreams.changes if change.path == path), None) or b""
-    return EditedFile(data=after, replaced=tuple(_replaced(path, upstream, data, after, patched.outcomes)))
+    return EditedFile(data=after, replaced=tuple(replaced_lines(path, upstream, data, after, patched.outcomes)))
 
 
-def _replaced(
+def replaced_lines(
     path: PurePosixPath, upstream: bytes, data: bytes, after: bytes, outcomes: Iterable[Outcome]
 ) -> Iterator[ReplacedEdit]:
-    """Name the user's lines with words of his own that are not in the patched file any more."""
+    """Name the user's lines with words of his own that are not in the patched file any more.
+
+    Args:
+        path: from the app's folder.
+        upstream: the file as upstream has it.
+        data: the user's version.
+        after: that, patched.
+        outcomes: of the patches.
+    """
     old, mine, new = (_lines(path, version) for version in (upstream, data, after))
     own = {number: _words(mine[number]) - _words(*lines) for number, lines in _changed(mine, old)}
     changing = [outcome for outcome in outcomes if outcome.path == path and outcome.sites]

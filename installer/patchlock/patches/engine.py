@@ -16,6 +16,9 @@ from patchlock.patches import targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile
 
+_OF_A_REQUIREMENT = frozenset({"set-requirement", "rename-requirement"})
+"""Ops on a requirement that is there; one that upstream has dropped needs no other version or name."""
+
 
 def for_profile(patches: Iterable[Patch], profile: str, chosen: Collection[str] = ()) -> tuple[Patch, ...]:
     """Keep the patches that a profile wants, in order; of the optional ones those that are chosen."""
@@ -256,6 +259,8 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
         outcomes += [outcome] if outcome is not None else []
     located |= moved
     failures = _fights(patch, located, state) + _missed(patch, named, outcomes, state)
+    if not outcomes and not failures:
+        outcomes += _not_there(patch, named, state)
     if not outcomes:
         nothing = NOTHING if named else f"no file matches {', '.join(patch.paths)}"
         outcomes = [_outcome(patch, OutcomeKind.GONE, None, (), nothing)]
@@ -335,6 +340,21 @@ def _missed(patch: Patch, named: Collection[PurePosixPath], outcomes: Collection
     return failures
 
 
+def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) -> Iterable[Outcome]:
+    """Refuse the files that a patch names, and in which it finds nothing although they lack what it promises.
+
+    What a patch forbids may be gone for good, and so may the requirement whose version it sets.
+    """
+    if patch.op_name in _OF_A_REQUIREMENT:
+        return
+    for path in (path for path in named if str(path) in patch.paths and path in state.current):
+        is_removal = any(not state.evaluator.problems(ensure, path, b"") for ensure in patch.ensures)
+        for ensure in () if is_removal else patch.ensures:
+            for problem in state.evaluator.problems(ensure, path, state.current[path])[:1]:
+                detail = f"it finds nothing to change there, and what it promises does not hold: {problem}"
+                yield _outcome(patch, OutcomeKind.AMBIGUOUS, path, (), detail)
+
+
 def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
     """Say where an earlier patch took a place that this one wants; silence would look like "gone" otherwise."""
     failures = []
@@ -353,7 +373,7 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
                 failures.append(
                     f"{patch.id}: {path}:{taken.line}: {' and '.join(others)} change{'s' if len(others) == 1 else ''} "
                     "the same place first, and this patch finds nothing there; leave one of them out (one of a shared "
-                    f"set by `without`), or, if that is meant, write after = {json.dumps(others)}"
+                    f"set by `without` in [app] of app.toml), or, if that is meant, write after = {json.dumps(others)}"
                 )
     return failures
 

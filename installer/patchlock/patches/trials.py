@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -237,6 +237,21 @@ def verdicts(
     after = _after(contents, patched)
     upstreams = {path: after[path] for path in contents}  # what the patches make is none of upstream's trouble
     return {patch.id: _verdict(patch, patched, upstreams, evaluator) for patch in patches}
+
+
+def worst(of_groups: Iterable[Mapping[str, Verdict]]) -> dict[str, Verdict]:
+    """Give for each patch the worst verdict of some groups that are applied on their own, with the reasons of all."""
+    found: dict[str, list[Verdict]] = {}
+    for verdicts_of_group in of_groups:
+        for patch, verdict in verdicts_of_group.items():
+            found.setdefault(patch, []).append(verdict)
+    return {
+        patch: dataclasses.replace(
+            max(several, key=lambda one: (one.is_silent, one.is_refused, one.has_target)),
+            reasons=tuple(dict.fromkeys(reason for one in several for reason in one.reasons)),
+        )
+        for patch, several in found.items()
+    }
 
 
 def _verdict(patch: Patch, patched: Patched, after: Files, evaluator: Evaluator) -> Verdict:

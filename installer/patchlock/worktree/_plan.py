@@ -733,6 +733,7 @@ def index_changes(
     *,
     is_merging: bool,
     patched: tuple[CommitId, ...] = (),
+    is_of_stash: bool = False,
 ) -> tuple[dict[PurePosixPath, tuple[str, ...]], dict[PurePosixPath, str]]:
     """Say which rows of the user's index change.
 
@@ -745,6 +746,7 @@ def index_changes(
         is_merging: the user is in the middle of a merge or the like, whose next commit has what was resolved.
         patched: commits whose patched files are to be staged no longer, where git or the user has staged them as they
             are: the patches go, or a stash of git's has staged them.
+        is_of_stash: a stash of git's has staged them, with the user's edits where he had some.
 
     Returns:
         Path → its new rows; and of each conflict the row that it would have without one, "" for none.
@@ -778,7 +780,9 @@ def index_changes(
         patches.append(ours)
         upstreams = everything(trees.upstream_of(tree.repository, commit))
         for path, made in ours.items():
-            if made != upstreams.get(path) and snapshot.index.get(path) == made != after.get(path):
+            have = snapshot.index.get(path)
+            is_gits = have == made or (is_of_stash and have is not None and have == snapshot.files.get(path))
+            if made != upstreams.get(path) and is_gits and have != after.get(path):
                 rows[path] = _row(after.get(path))
     for path, entry in plan.resolved.items():
         rows[path] = _row(entry if is_merging else head.get(path))

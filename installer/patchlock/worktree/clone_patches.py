@@ -107,6 +107,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
+    committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
     undo_command = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
     if not moved.left_by_git:
         if moved.conflicts:
@@ -120,7 +121,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         warnings=(
             *warnings(patched),
             *_lost(wanted, patched, known),
-            *(f"{replaced(edit)}; {undo_command} brings yours back" for edit in moved.replaced),
+            *(f"{replaced(edit)}; {undo_command} brings yours back" for edit in (*moved.replaced, *committed)),
         ),
     )
 

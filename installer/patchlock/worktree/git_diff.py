@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -39,4 +40,6 @@ def git_diff(changes: Iterable[FileChange], directory: PurePosixPath) -> bytes:
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(data)
                     file.chmod(0o755 if change.is_executable else 0o644)
-        return git(*_WORDS, "a", "b", repository=root, allowed=(0, 1)).stdout
+        made = git(*_WORDS, "a", "b", repository=root, allowed=(0, 1)).stdout
+    # `git diff --no-index` names a new file by its new side twice.
+    return re.sub(rb'^(diff --git "?)b/', rb"\1a/", made, flags=re.MULTILINE)

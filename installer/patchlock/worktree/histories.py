@@ -53,8 +53,8 @@ def newest(source: str, url: str, branch: str) -> str:
         url: upstream's.
         branch: of upstream.
     """
-    if fetched := _upstreams(source, url, branch):
-        return fetched
+    if found := fetched(source, url, branch):
+        return found
     folder = Path(source).expanduser()
     followed = _known(folder, "@{upstream}") if folder.is_dir() else ""
     ahead = (
@@ -65,14 +65,15 @@ def newest(source: str, url: str, branch: str) -> str:
 
 def lacks(source: str, url: str, branch: str, revision: str, of: CommitId) -> bool:
     """Tell whether a clone has upstream's commit, and one that its fetched branch of upstream lacks, as a fork does."""
-    fetched, folder = _upstreams(source, url, branch), Path(source).expanduser()
-    if not fetched or commit_of(folder, of) is None:
+    newest_known, folder = fetched(source, url, branch), Path(source).expanduser()
+    if not newest_known or commit_of(folder, of) is None:
         return False
-    asked = ("merge-base", "--is-ancestor", revision, fetched)
+    asked = ("merge-base", "--is-ancestor", revision, newest_known)
     return git(*asked, repository=folder, allowed=(0, 1, 128)).returncode == 1
 
 
-def _upstreams(source: str, url: str, branch: str) -> str:
+def fetched(source: str | Path, url: str, branch: str) -> str:
+    """Name upstream's branch in a clone on this machine, by the remote that has upstream's address; "" for none."""
     folder = Path(source).expanduser()
     if not folder.is_dir():
         return ""
@@ -125,13 +126,13 @@ def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, .
 
 
 def survival(
-    snapshot: Snapshot, patches: Sequence[Patch], wanted: Sequence[CommitId], author_saw: CommitId
+    snapshot: Snapshot, groups: Sequence[Sequence[Patch]], wanted: Sequence[CommitId], author_saw: CommitId
 ) -> tuple[tuple[Survival, ...], int]:
     """Try the patches on each of the commits.
 
     Args:
         snapshot: of the upstream that has all of them.
-        patches: those that the profile wants.
+        groups: those that are applied together, each group on its own.
         wanted: commits, the oldest first.
         author_saw: the catalogue's commit, by which a file that was renamed is known again.
 
@@ -139,6 +140,7 @@ def survival(
         What became of each patch, and how many different states of the files that concern them there were.
     """
     evaluator = Memoized()
+    patches = list({patch.id: patch for group in groups for patch in group}.values())
     table = {patch.id: Survival(patch=patch.id) for patch in patches}
     known: dict[frozenset[tuple[PurePosixPath, str]], dict[str, Verdict]] = {}
     content: dict[str, bytes | None] = {}
@@ -154,7 +156,7 @@ def survival(
             key = frozenset(state.items())
             if key not in known:
                 files = {path: data for path, blob in state.items() if (data := content[blob]) is not None}
-                known[key] = trials.verdicts(patches, files, known_files, evaluator)
+                known[key] = trials.worst(trials.verdicts(one, files, known_files, evaluator) for one in groups)
             for patch, verdict in known[key].items():
                 table[patch].count(commit, verdict)
     return tuple(table.values()), len(known)

@@ -126,6 +126,7 @@ def move(
     brings_branch: bool = False,
     forget: bool = False,
     by_meaning: ByMeaning | None = None,
+    app: str = "",
 ) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
 
@@ -143,6 +144,7 @@ def move(
             from the commit that the tree was last patched at.
         forget: the patches are taken out: nothing is applied afterwards.
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
+        app: the app that is installed there, for messages; "" where it is a folder of the user's.
 
     Raises:
         GitFirstError: git's own conflict is one for us too, and `beside_git` was not asked for; or a merge or the like
@@ -151,7 +153,7 @@ def move(
         UnsafePathError: a path leaves the tree, or something of the user's stands in the way.
     """
     recover(tree)
-    _end_conflicts(tree)
+    _end_conflicts(tree, app)
     base = commit_of(tree.repository, tree.ref(APPLIED))
     where = _branch_state.read(tree, base) if tree.is_clone else None
     goal = Goal(
@@ -230,9 +232,11 @@ def _journal_of(
     if tree.is_clone:
         is_merging = bool(where and where.unfinished)
         # Where git's stash has met a conflict, it has staged the rest, and our patches with it.
-        unstages = after is None or (snapshot.unmerged and not is_merging)
-        patched = tuple(commit for commit in (goal.base, after) if commit and unstages)
-        rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched)
+        is_of_stash = bool(snapshot.unmerged) and not is_merging
+        patched = tuple(commit for commit in (goal.base, after) if commit and (after is None or is_of_stash))
+        rows, normal = _plan.index_changes(
+            tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched, is_of_stash=is_of_stash
+        )
         if plan.unstaged:
             _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
     touched = {*plan.puts, *plan.removes}
@@ -406,7 +410,7 @@ def without_markers(tree: Tree, paths: Iterable[PurePosixPath]) -> tuple[PurePos
     return tuple(path for path in paths if not _branch_state.has_markers(trees.read(tree, path) or b""))
 
 
-def _end_conflicts(tree: Tree) -> None:
+def _end_conflicts(tree: Tree, app: str) -> None:
     """Take note that the user has resolved what the last move left.
 
     Raises:
@@ -414,19 +418,22 @@ def _end_conflicts(tree: Tree) -> None:
     """
     left = conflicted(tree)
     if left:
+        source = command_lines.quoted(str(tree.root))
+        again = f"patch {'undo' if waits_for_undo(tree) else 'apply --continue'} --source {source}"
+        back = f"update {app} --abort" if app else f"patch apply --abort --source {source}"
+        go_on = f"run `patchlock {f'update {app}' if app else again}`; or go back with `patchlock {back}`"
         marked = [path for path in left if path not in without_markers(tree, left)]
         if not marked:
-            add = f"`git -C {command_lines.quoted(str(tree.root))} add {command_lines.joined(map(str, left))}`"
+            add = f"git -C {source} add {command_lines.joined(map(str, left))}" if tree.is_clone else "touch"
             raise SourceConflictError(
                 f"your version of {', '.join(map(str, left))} still stands beside upstream's",
                 where=str(tree.root),
-                remedy=f"put the one there that you want, and say so with {add if tree.is_clone else '`touch`'}, or go "
-                "back with --abort; then run this again",
+                remedy=f"put the one there that you want, say so with `{add}`, and {go_on}",
             )
         raise SourceConflictError(
             f"{', '.join(map(str, marked))} still has conflict markers",
             where=str(tree.root),
-            remedy="choose between the two sides in each, or go back with --abort; then run this again",
+            remedy=f"choose between the two sides in each, and {go_on}",
         )
     journal = _journal.read(tree, _journal.CONFLICTS)
     if journal is None:

@@ -13,6 +13,7 @@ from patchlock.catalogue import codemods, location, optional_patches
 from patchlock.catalogue import reader as catalogue_files
 from patchlock.catalogue.optional_patches import Choice
 from patchlock.catalogue.reader import Catalogue
+from patchlock.model.app import GitUpstream
 from patchlock.model.digests import inputs_digest
 from patchlock.model.errors import UpstreamError, UsageError, similar
 from patchlock.patches import engine
@@ -62,6 +63,8 @@ def of_app(
         origin=str(catalogue.root) if catalogue.root != location.catalogue_root(None) else "",
         options=tuple(sorted(options)),
         chosen=chosen,
+        url=found.upstream.url if isinstance(found.upstream, GitUpstream) else "",
+        branch=found.branch,
     )
 
 

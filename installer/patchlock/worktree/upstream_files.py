@@ -5,20 +5,22 @@ Of a clone they are those of a commit; of any other folder they are kept as a co
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Patch, Patched
-from patchlock.patches import engine, targets
+from patchlock.patches import edited_file, engine, targets
+from patchlock.patches.edited_file import ReplacedEdit
 from patchlock.patches.evaluation import Evaluator
-from patchlock.worktree import _branch_state, _merge, manifest, move, trees
+from patchlock.worktree import _branch_state, _merge, histories, manifest, move, trees
 from patchlock.worktree.trees import PRIVATE, Tree
-from patchlock.worktree.upstream_cache import commit_of
+from patchlock.worktree.upstream_cache import commit_of, git
 
 _ORIGIN = "origin"
 """A ref, as those of `move`: the unpatched files of a folder that is no clone."""
@@ -52,6 +54,10 @@ class PatchSet:
     """Names of the optional patches that there are."""
     chosen: tuple[str, ...] = ()
     """Names of the optional patches that a person wants, sorted."""
+    url: str = ""
+    """Upstream's address, "" where the catalogue has none."""
+    branch: str = ""
+    """Of upstream."""
 
 
 def require_app(tree: Tree, wanted: PatchSet) -> None:
@@ -147,6 +153,30 @@ def commit_to_patch(tree: Tree, applied: CommitId | None) -> CommitId:
     if where.unfinished in {"merge", "rebase"} or not where.commits:
         return upstream
     return upstream if applied is not None and _has_committed(tree, applied, head) else head
+
+
+def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, result: Patched) -> Iterator[ReplacedEdit]:
+    """Name the lines that commits of the user's own have changed and patches have replaced; by path in the tree."""
+    base = _without_own_commits(tree, wanted, patched_commit)
+    if base is None or base == patched_commit:
+        return
+    listed = trees.entries(tree.repository, base)
+    for change in result.changes:
+        path = wanted.directory / change.path
+        upstreams = trees.contents(tree.repository, [listed[path]])[listed[path].blob] if path in listed else b""
+        if change.before is not None and change.before != upstreams:
+            edits = edited_file.replaced_lines(change.path, upstreams, change.before, change.after, result.outcomes)
+            yield from (dataclasses.replace(edit, path=path) for edit in edits)
+
+
+def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> CommitId | None:
+    """Give the newest commit of upstream behind one of the user's: by upstream's own remote, or by what is pushed."""
+    fetched = histories.fetched(tree.root, wanted.url, wanted.branch) if wanted.url else ""
+    if fetched:
+        asked = ("merge-base", commit, fetched)
+        return CommitId(git(*asked, repository=tree.repository, allowed=(0, 1)).text) or None
+    where = _branch_state.read(tree, None)
+    return where.upstream if where.commits else None
 
 
 def _has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:

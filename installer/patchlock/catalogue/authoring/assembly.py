@@ -112,6 +112,18 @@ def shares_edits(patch: Patch, before: Files, after: Files) -> bool:
     )
 
 
+def meeting_line(patch: Patch, before: Files, after: Files) -> str:
+    """Name the first line of upstream's that a patch and an edit of the tree change, `path:line`; "" for none."""
+    for change in engine.apply((patch,), before).changes:
+        if change.before is None or change.path not in after:
+            continue
+        theirs, ours = (_hunks(change.before, data) for data in (change.after, after[change.path]))
+        for i, j, _ in sorted(theirs):
+            if any(i < end and start < j for start, end, _ in ours):
+                return f"{change.path}:{i + 1}"
+    return ""
+
+
 def _hunks(before: bytes, after: bytes) -> set[tuple[int, int, tuple[bytes, ...]]]:
     """Give which lines are replaced by which others."""
     old, new = before.splitlines(), after.splitlines()
