@@ -142,7 +142,8 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             MAC,
             "cuda",
             NoProfileFitsError,
-            'the profile "cuda" does not fit this machine: needs linux-x86_64 or windows-amd64; this machine is macos-arm64',
+            'the profile "cuda" does not fit this machine: needs linux-x86_64 or windows-amd64; this machine is macos-arm64; '
+            "`patchlock detect` shows what does",
             id="named-one-does-not-fit",
         ),
         pytest.param(
@@ -151,7 +152,7 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             "cuda",
             NoProfileFitsError,
             'the profile "cuda" does not fit this machine: needs linux-x86_64 or windows-amd64; this machine is linux-aarch64; '
-            "the wheels need glibc; this system has musl",
+            "the wheels need glibc; this system has musl; `patchlock detect` shows what does",
             id="named-one-does-not-fit-for-two-reasons",
         ),
         pytest.param(

@@ -129,7 +129,10 @@ def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_p
     outputs.mkdir()
     (outputs / "song.wav").write_bytes(b"x" * 250_000)
     said = face("uninstall", "mini").stdout
-    assert f"kept your 1 file or folder (244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
+    assert (
+        f"kept your 1 file or folder (244.1 KiB), and the app's own files around them: {outputs.parent}\n  outputs/song.wav  244.1 KiB\n"
+        in said
+    )
     assert "remove them too: patchlock uninstall mini --profile tiny --purge" in said
     again = face("uninstall", "mini")
     assert (again.returncode, again.stdout) == (1, "")

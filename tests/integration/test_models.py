@@ -145,7 +145,7 @@ def test_models_are_listed_with_size_licence_and_what_for(installed: World, patc
     done = patchlock("models", "mini")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:8] == [
-        "mini on tiny: 4 files, 597.7 KiB plus 2 files whose size the catalogue does not say; 4 are not there",
+        "mini on tiny: 4 files, 597.7 KiB plus 2 files whose size the catalogue does not say; 4 not there",
         "",
         "  maker/speaks",
         "    what it speaks with",

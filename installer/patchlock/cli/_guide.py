@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -128,7 +128,11 @@ def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
     there = standing.get(app.name)
     if not there or there.state == "interrupted":
         install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
-        if not _agreed("Finish its installation now?" if there else "Install it now?", seen, *install):
+        lacks = any(verdict.is_enough is False for verdict in seen.memory)
+        question = "Finish its installation now?" if there else "Install it now?"
+        if lacks:
+            question = f"It takes more memory than there is. {question}"
+        if not _agreed(question, seen, *install, default="n" if lacks else "y"):
             return 0
         if code := _run(*install):
             _pause()
@@ -167,7 +171,7 @@ def _most_memory(seen: AppOverview) -> MemoryVerdict | None:
     return max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
 
 
-def _agreed(question: str, seen: AppOverview, *words: str) -> bool:
+def _agreed(question: str, seen: AppOverview, *words: str, default: Literal["y", "n"] = "y") -> bool:
     """Ask, with the command that does the same without a question.
 
     Raises:
@@ -176,7 +180,8 @@ def _agreed(question: str, seen: AppOverview, *words: str) -> bool:
     has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
     _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
     answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
-    answer = click.prompt(f"{question} [Y/n]", default="y", show_default=False, type=answers, show_choices=False)
+    hint = "[Y/n]" if default == "y" else "[y/N]"
+    answer = click.prompt(f"{question} {hint}", default=default, show_default=False, type=answers, show_choices=False)
     if answer == "q":
         raise click.Abort
     return answer in {"y", "yes"}

@@ -129,7 +129,10 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
     missing = [one for one in located if one.state != "there"]
     total = total_text(size_of(one.file for one in located))
     head = f"{pair}: {len(located)} files, {total}"
-    lines = [f"{head}; all are there" if not missing else f"{head}; {len(missing)} are not there"]
+    absent = sum(one.state == "missing" for one in missing)
+    told = [f"{absent} not there"] if absent else []
+    told += [f"{len(missing) - absent} with other bytes in its place"] if len(missing) > absent else []
+    lines = [f"{head}; {', '.join(told) or 'all are there'}"]
     for model in dict.fromkeys(one.model for one in located):
         files = [one for one in located if one.model is model]
         at = f" at {model.revision}" if model.revision else ""

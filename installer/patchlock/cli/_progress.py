@@ -179,10 +179,9 @@ class Transfer:
         self.progress.update(self._task, completed=done, total=total or None)
 
     def told(self) -> str:
-        """Write the same as one line; "" before anything has come."""
-        if self._task is None:
+        """Write the same as one line; "" before anything has come, and once all has."""
+        if self._task is None or (task := self.progress.tasks[0]).finished:
             return ""
-        task = self.progress.tasks[0]
         size, rate, left = (str(column(task)).strip() for column in self._columns)
         known = [size, *([rate] if rate != "?" else []), *([f"{left} left"] if left.strip("-:") else [])]
         return ", ".join(known)

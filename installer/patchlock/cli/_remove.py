@@ -120,7 +120,8 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
     purge = f"{_launcher.own_command(_options.home())} uninstall {app} --profile {profile} --purge"
     if mine := _mine(left.files, left.commits):
         total = _output.size(sum(size for _, size in left.files))
-        lines += [f"kept your {_count(left.files, left.commits)} ({total}): {request.installation.source}"]
+        lines += [f"kept your {_count(left.files, left.commits)} ({total}), and the app's own files around them: "]
+        lines[-1] += str(request.installation.source)
         lines += [f"  {line}" for line in mine[:_SHOWN]]
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
         lines += [f"remove them too: {purge}"]

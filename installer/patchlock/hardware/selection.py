@@ -205,7 +205,10 @@ def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen
     wrong = [wrong_numbers(one, profile.back_end) for one in seen if one.device.vendor in vendors]
     if found.platform is None or (wrong and all(wrong)):
         reasons = found.reasons if found.platform is None else wrong
-        raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {"; ".join(reasons)}')
+        raise NoProfileFitsError(
+            f'the profile "{name}" does not fit this machine: {"; ".join(reasons)}',
+            remedy="`patchlock detect` shows what does",
+        )
     taken = Accepted(
         profile=profile,
         platform=found.platform,
