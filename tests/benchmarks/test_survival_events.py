@@ -165,7 +165,7 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
         "symbol renamed",
         {**BASE, "app/load.py": LOAD.replace(b"def load", b"def open")},
         "loader",
-        [("gone", "None", ())],
+        [("ambiguous", "app/load.py", ())],
         {"app/load.py": LOAD.replace(b"def load", b"def open")},
     ),
     (

@@ -138,7 +138,7 @@ def test_required_patch_that_fails_names_the_command_that_goes_on_without_it(
     before = (clone / "app.py").read_text()
     done = patchlock("patch", "apply", *options(clone))
     assert done.returncode == 1
-    assert f"`patchlock patch apply --patches FILE --source {clone} --without stuck`" in done.stderr
+    assert f"`patchlock patch apply --patches {write} --source {clone} --without stuck`" in done.stderr
     assert (clone / "app.py").read_text() == before
     assert outcomes(patchlock, clone, "apply", "--without", "stuck")["stuck"] == "left out"
     assert (clone / "app.py").read_text() == 'first = 2\n\n\ndevice = "cpu"\n'

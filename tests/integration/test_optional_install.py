@@ -97,7 +97,9 @@ source = "https://example.org/loud"
 def test_check_tells_which_sets_an_app_does_not_need(locked: World, face: Face) -> None:
     folder = locked.catalogue / "patches" / "shared"
     folder.mkdir()
-    patch = LOUD.replace('optional = "loud"\ngives = "it says it louder"\nhelps = ["stft"]\n', "")
+    patch = LOUD.replace('optional = "loud"\ngives = "it says it louder"\nhelps = ["stft"]\n', "").replace(
+        '"app.py"', '"**/*.py"'
+    )
     (folder / "quiet.toml").write_text(SET + patch.replace("old = '\"computed on\"'", 'old = "nowhere to be found"'))
     text = locked.app.read_text()
     takes = 'requirements = ["requirements.txt"]'

@@ -141,7 +141,7 @@ def test_what_cannot_work_is_refused_before_anything_is_fetched(
     (missing,) = built.sdk
     monkeypatch.setenv("HIP_PATH", str(tmp_path))
     assert face("install", "mini").stderr.splitlines()[-3:] == [
-        "error[overlay]: the overlay zluda needs the AMD HIP SDK 6.2 or 6.4, which is not found; install it from https://www.amd.com/hip-sdk",
+        "error[overlay]: the overlay zluda needs the AMD HIP SDK 6.2 or 6.4, which is not found; install it from https://www.amd.com/hip-sdk, and run the same command again",
         f"  HIP_PATH is {tmp_path}, which has no {missing}",
         f"  /nowhere, which has no {missing}",
     ]

@@ -124,7 +124,7 @@ def test_overlay_is_found_first_and_torchs_own_files_stay(drive: Path, built: St
     said = json.loads((drive / "answer.json").read_text())
     two = rf"{windows}\home\mini@tiny\environments\two"
     assert said["missing"] == (
-        "the overlay zluda needs the AMD HIP SDK 6.2 or 6.4, which is not found; install it from https://www.amd.com/hip-sdk\n"
+        "the overlay zluda needs the AMD HIP SDK 6.2 or 6.4, which is not found; install it from https://www.amd.com/hip-sdk, and run the same command again\n"
         "  HIP_PATH is not set\n  C:/no such folder, which has no bin/rocblas.dll"
     )
     assert said["note"].startswith("ZLUDA-nightly.zip: its vendor publishes no sha256; the file you gave, sha256 ")
