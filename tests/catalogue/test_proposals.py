@@ -17,8 +17,6 @@ from patchlock.catalogue.proposals import (
     conda_packages,
     findings,
     importers,
-    launch,
-    launch_commands,
     module_repairs,
     narrowing,
     own_metadata,
@@ -33,7 +31,6 @@ from patchlock.catalogue.proposals import (
 from patchlock.catalogue.proposals._line_patches import MissingModule
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
-from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import Submodule
@@ -47,7 +44,6 @@ from patchlock.patches.import_graph import Trees
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
-SERVES = "import gradio\ngradio.Blocks().launch()\n"
 
 
 def tree(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
@@ -133,197 +129,6 @@ def test_readme_is_quoted_where_nothing_bounds_python() -> None:
     assert project_facts.python(tree({"README.md": "# X\nconda create -n x python=3.10\n"}))[1] == (
         "nothing bounds it; README.md:2 speaks of Python 3.10"
     )
-
-
-def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
-    """List the commands that a clone may be started with."""
-    files = tree(texts)
-    return list(launch_commands.candidates(files, Trees({p: d for p, d in files.items() if p.suffix == ".py"})))
-
-
-@pytest.mark.parametrize(
-    ("texts", "command", "path"),
-    [
-        pytest.param({"webui.py": SERVES, "cli.py": STARTS}, "python webui.py", "", id="a-server-first"),
-        pytest.param({"app/main.py": STARTS, "infer.py": STARTS}, "python infer.py", "", id="the-root-first"),
-        pytest.param({"a/__init__.py": "", "a/__main__.py": ""}, "python -m a", "", id="a-package"),
-        pytest.param(
-            {"src/a/__init__.py": "", "src/a/__main__.py": STARTS}, "python -m a", "src", id="a-package-below-src"
-        ),
-        pytest.param(
-            {"src/a/b.py": SERVES, "pyproject.toml": '[project.scripts]\nx = "a.b:main"\n'},
-            "python -c from a.b import main; main()",
-            "src",
-            id="src-without-init",
-        ),
-        pytest.param(
-            {"tools/web.py": "import own\n" + SERVES, "own/a.py": "", "README.md": "`python tools/web.py`"},
-            "python tools/web.py",
-            ".",
-            id="own-modules-at-the-root",
-        ),
-        pytest.param(
-            {"pyproject.toml": '[project.scripts]\nx = "a.web:main"\n', "a/web.py": STARTS},
-            "python -m a.web",
-            "",
-            id="a-script-of-the-project",
-        ),
-        pytest.param(
-            {
-                "README.md": "```sh\nx song.wav --model big\n```",
-                "a/__main__.py": "from .cli import main\nmain()\n",
-                "a/cli.py": "",
-                "setup.py": "setup(entry_points={'console_scripts': ['x = a.cli:main']})",
-            },
-            "python -m a",
-            "",
-            id="a-script-that-the-readme-names",
-        ),
-        pytest.param(
-            {"README.md": "```\n$ python app.py --share\n```", "app.py": SERVES, "other.py": SERVES},
-            "python app.py",
-            "",
-            id="nothing-that-lets-others-in",
-        ),
-        pytest.param(
-            {"README.md": "Run `python ui.py --api --port 7000 --model path/to/model`.", "ui.py": SERVES},
-            "python ui.py --api --port 7000",
-            "",
-            id="flags-of-the-readme",
-        ),
-        pytest.param(
-            {
-                "README.md": "```\ncd server\nVAR=1 python3 main.py \\\n  --listen 0.0.0.0\n```",
-                "server/main.py": SERVES,
-                "web/main.py": SERVES,
-            },
-            "python server/main.py",
-            "",
-            id="in-the-folder-that-the-page-goes-to",
-        ),
-        pytest.param(
-            {
-                "Dockerfile": 'FROM x\nCMD ["streamlit", "run", "ui/page.py"]\n',
-                "ui/page.py": "import streamlit\n",
-                "main.py": STARTS,
-            },
-            "streamlit run ui/page.py",
-            "",
-            id="a-container",
-        ),
-        pytest.param(
-            {
-                "apps/say-it/Dockerfile": (
-                    'FROM x\nWORKDIR /app\nCMD ["uvicorn", "src.main:app", "--port", "80"]\n# end\n'
-                ),
-                "apps/say-it/src/main.py": "from .web import app\n" + STARTS,
-                "apps/say-it/src/web.py": "",
-            },
-            "uvicorn src.main:app --port 80",
-            "apps/say-it",
-            id="a-container-below-the-root",
-        ),
-        pytest.param(
-            {
-                "Dockerfile": "FROM x\nCOPY . /srv\nWORKDIR /srv/server\nCMD python main.py\n",
-                "server/main.py": SERVES,
-                "main.py": SERVES,
-            },
-            "python server/main.py",
-            "",
-            id="a-container-that-goes-to-a-folder",
-        ),
-        pytest.param(
-            {
-                "Dockerfile": "FROM x\nWORKDIR /srv\nCOPY --chown=u server/ .\nCMD python main.py\n",
-                "server/main.py": SERVES,
-                "main.py": SERVES,
-            },
-            "python server/main.py",
-            "",
-            id="a-container-of-one-folder",
-        ),
-        pytest.param(
-            {
-                "docker/Dockerfile": "FROM x\nWORKDIR $AT\nADD . .\nWORKDIR server\nCMD python main.py\n",
-                "server/main.py": SERVES,
-                "main.py": SERVES,
-            },
-            "python server/main.py",
-            "",
-            id="a-container-of-the-root-that-goes-to-a-folder",
-        ),
-        pytest.param(
-            {
-                "Dockerfile": "FROM x\nWORKDIR /srv\nCOPY . .\nCOPY server/main.py .\nCMD python main.py\n",
-                "server/main.py": SERVES,
-                "main.py": SERVES,
-            },
-            "python main.py",
-            "",
-            id="a-container-that-copies-a-file-first",
-        ),
-        pytest.param(
-            {"docker/Dockerfile": "FROM x\nCMD uvicorn src.main:app\n", "src/main.py": ""},
-            "uvicorn src.main:app",
-            "",
-            id="a-container-of-the-root",
-        ),
-        pytest.param(
-            {"apps/say-it/src/main.py": "from .web import app\n" + STARTS, "apps/say-it/src/web.py": SERVES},
-            "python -m src.main",
-            "apps/say-it",
-            id="a-file-that-imports-from-its-package",
-        ),
-        pytest.param(
-            {"a/__init__.py": "", "a/b/__init__.py": "", "a/c.py": "", "a/b/main.py": "from .. import c\n" + SERVES},
-            "python -m a.b.main",
-            "",
-            id="a-file-that-imports-from-the-package-above",
-        ),
-        pytest.param(
-            {"go.bat": "@echo off\r\nruntime\\python.exe -I tool.py zh_CN\r\npause\r\n", "tool.py": STARTS},
-            "python tool.py",
-            "",
-            id="a-batch-file",
-        ),
-        pytest.param(
-            {"README.md": "---\nsdk: gradio\napp_file: page.py\n---\n", "page.py": SERVES},
-            "python page.py",
-            "",
-            id="a-space",
-        ),
-        pytest.param(
-            {
-                "docker-compose.yml": 'services:\n  a:\n    command: ["uvicorn", "api.main:app", "--port", "80"]\n',
-                "api/main.py": "",
-            },
-            "uvicorn api.main:app --port 80",
-            "",
-            id="compose",
-        ),
-    ],
-)
-def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, path: str) -> None:
-    found = started(texts)[0]
-
-    assert (" ".join(found.command), found.environment.get("PYTHONPATH", "")) == (command, path)
-
-
-def test_training_is_no_start() -> None:
-    assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
-
-
-def test_start_of_a_container_is_told_with_its_line() -> None:
-    (found,) = started({"a/Dockerfile": 'FROM x\nCMD ["uvicorn", "b:app"]\nEXPOSE 80\n', "a/b.py": ""})
-    assert found.why == "a/Dockerfile:2 says so"
-
-
-def test_command_is_told_with_its_place() -> None:
-    found = launch.launching(started({"README.md": "# X\n\n    python web.py\n", "web.py": SERVES, "app.py": STARTS}))
-
-    assert found.why == "README.md:3 says so"
-    assert found.others == ("python app.py (its name is that of a program)",)
 
 
 def test_needs_of_the_machine_are_named_with_their_place() -> None:
