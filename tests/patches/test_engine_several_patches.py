@@ -130,14 +130,14 @@ def test_complete_result_is_accepted() -> None:
         pytest.param(
             {"cpu": CPU + "expect = { sites = 2, exact = true }"},
             "1 patch does not do what it says, so nothing was changed (mini at 0123); "
-            "correct the patch, or leave it out: a patch of a shared set by `without` in the app's file\n"
+            "correct the patch, or leave it out (one of a shared set by `without` in [app] of app.toml)\n"
             "  cpu: a.py:2: ambiguous: 2 places expected, 1 found",
             id="blocked",
         ),
         pytest.param(
             {"wrong": WRONG_ENSURE.replace("pip", "cd").replace("*.bat", "a.bat"), "cpu": CPU},
             "1 patch does not do what it says, so nothing was changed (mini at 0123); "
-            "correct the patch, or leave it out: a patch of a shared set by `without` in the app's file\n"
+            "correct the patch, or leave it out (one of a shared set by `without` in [app] of app.toml)\n"
             "  wrong: a.bat: the text `never` is missing",
             id="failed",
         ),
@@ -148,7 +148,7 @@ def test_complete_result_is_accepted() -> None:
                 "cpu": CPU,
             },
             "2 patches do not do what they say, so nothing was changed (mini at 0123); "
-            "correct the patch, or leave it out: a patch of a shared set by `without` in the app's file\n"
+            "correct the patch, or leave it out (one of a shared set by `without` in [app] of app.toml)\n"
             "  wrong: a.bat: the text `never` is missing\n"
             "  batch: b.bat: unparsable upstream: it has NUL bytes\n"
             "  batch: c.bat: unparsable upstream: it has NUL bytes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
     from patchlock.locks.lock_request import Request
     from patchlock.model.app import App
+    from patchlock.model.profile import Profile
     from patchlock.operations.check_catalogue import CatalogueFinding
 
 
@@ -44,15 +45,15 @@ def check_command(
     from patchlock.operations import check_catalogue
 
     facts = check_catalogue.sources(opened.root)
-    strays = None
-    if not apps:
-        requests = [one for name in opened.app_names() for one in _requests(opened, opened.app(name), source)]
-        strays = check_catalogue.strays(opened, requests)
+    profiles = [opened.profile(name) for name in opened.profile_names()]
+    read = [opened.app(name) for name in apps or opened.app_names()]
+    pairs = [_requests(opened, app, profiles, source) for app in read]
+    strays = None if apps else check_catalogue.strays(opened, list(itertools.chain.from_iterable(pairs)))
     found: dict[str, list[CatalogueFinding]] = {}
-    for name in apps or opened.app_names():
-        with progress.stage(name):
-            found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
-            progress.say(_summary(found[name]))
+    for app, of_app in zip(read, pairs, strict=True):
+        with progress.stage(app.name):
+            found[app.name] = list(_findings(opened, app, of_app, offline=offline))
+            progress.say(_summary(found[app.name]))
     chips = check_catalogue.chips(opened)
     every = {"the catalogue": [one for one in (facts, chips, strays) if one is not None], **found}
     wrong = [f"{name}: {one.what}: {text}" for name, seen in every.items() for one in seen for text in one.problems]
@@ -145,25 +146,24 @@ def _summary(findings: list[CatalogueFinding]) -> str:
     return f"{good} good, {wrong} wrong" + (f", {unknown} not checked" if unknown else "")
 
 
-def _requests(catalogue: Catalogue, app: App, source: str | None) -> list[Request]:
+def _requests(catalogue: Catalogue, app: App, profiles: Iterable[Profile], source: str | None) -> list[Request]:
     """Give the pairs of an app, by profile."""
     from patchlock.locks.lock_request import Request
 
     home, cache = _options.home(), _options.cache()
     return [
         Request(app=app, profile=profile, platform=platform, catalogue=catalogue, home=home, cache=cache, source=source)
-        for profile in map(catalogue.profile, catalogue.profile_names())
+        for profile in profiles
         for platform in profile.platforms
     ]
 
 
-def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[CatalogueFinding]:
+def _findings(catalogue: Catalogue, app: App, pairs: list[Request], *, offline: bool) -> Iterator[CatalogueFinding]:
     from patchlock.operations import check_catalogue
     from patchlock.operations.patch_test import PatchTestRequest
 
     policy = catalogue.rules()
     yield check_catalogue.cases(app, PatchTestRequest(catalogue=catalogue, cache=_options.cache()))
-    pairs = _requests(catalogue, app, source)
     for _, of_profile in itertools.groupby(pairs, key=lambda request: request.profile.name):
         requests = list(of_profile)
         possible = [request for request in requests if check_catalogue.is_possible(request)]

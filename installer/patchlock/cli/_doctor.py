@@ -278,15 +278,12 @@ def _summary(findings: tuple[Finding, ...], app: str | None, *, is_told: bool) -
         numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
         return f"{numbers}; run `patchlock doctor{named}` again after each fix"
     itself = _launcher.own_command(_options.home())
+    file = "one file for a bug report, with facts about this machine and the last errors, but no names"
+    report = f"{file}:\n  {itself} report"
     if is_told:
-        return (
-            "No known problem is behind that message, and none was found on this machine.\n"
-            f"Write one file for a bug report, with facts about this machine and the last errors, but no names:\n"
-            f"  {itself} report"
-        )
+        return f"No known problem is behind that message, and none was found on this machine.\nWrite {report}"
     return (
         "No known problem found.\n"
         f'If something does not work, give what it printed to\n  {itself} doctor{named} --says "THE ERROR"\n'
-        f"or write one file for a bug report, with facts about this machine and the last errors, but no names:\n"
-        f"  {itself} report"
+        f"or write {report}"
     )

@@ -219,7 +219,7 @@ def _tell(
     _output.echo(_output.rows(rows, indent=0))
     for line in _kernels(report.judged if report is not None else ()):
         _output.echo(line)
-    if notes := [("note  ", note) for note in (*seen.notes, *verification.edits(installation))]:
+    if notes := [("note  ", note) for note in (*seen.notes, *verification.edits(installation, drifted))]:
         _output.echo(_output.rows(notes, indent=0))
     if passed:
         return 0

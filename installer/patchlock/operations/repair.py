@@ -169,9 +169,10 @@ def _sentences(seen: VerificationResult) -> tuple[str, ...]:
 
 
 def _notes(request: Request, before: Receipt, seen: VerificationResult, *, mended: bool = False) -> tuple[str, ...]:
-    notes = [*seen.notes, *verification.edits(request.installation)]
+    installation = request.installation
+    notes = [*seen.notes, *verification.edits(installation, verification.changed(installation))]
     if mended and any("of no distribution" in note for note in seen.notes):
-        old = generations.generation(request.installation, before.id)
+        old = generations.generation(installation, before.id)
         notes.append(f"these files stay in the generation before, until it is pruned: {old}")
     return tuple(notes)
 

@@ -114,7 +114,7 @@ def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchEr
         remedies = ["use the commit that the catalogue names, without commits of your own", "correct the patch"]
         remedies.append(f"go on without it: `{without}`")
     else:
-        remedies = ["correct the patch", "leave it out: a patch of a shared set by `without` in the app's file"]
+        remedies = ["correct the patch", "leave it out (one of a shared set by `without` in [app] of app.toml)"]
     return PatchError(
         f"{len(wrong)} patch{'es do not do what they say' if len(wrong) > 1 else ' does not do what it says'}, "
         "so nothing was changed",

@@ -225,16 +225,20 @@ def changed(installation: Installation) -> tuple[PurePosixPath, ...]:
     return clone.changed_files(installation.source) if (installation.source / ".git").is_dir() else ()
 
 
-def edits(installation: Installation) -> list[str]:
-    """Say which of the app's files were edited or removed since the install, and what brings them back."""
+def edits(installation: Installation, files: Iterable[PurePosixPath]) -> list[str]:
+    """Say which of the app's files were edited or removed since the install, and what brings them back.
+
+    Args:
+        installation: where they are.
+        files: what `changed` gave.
+    """
     pair = f"{installation.app} --profile {installation.profile}"
-    every = changed(installation)
-    gone = [str(file) for file in every if not os.path.lexists(installation.source / file)]
-    told = [
-        f"{file} is not as it was installed: it is left alone as an edit of yours"
-        for file in every
-        if str(file) not in gone
-    ]
+    told, gone = [], []
+    for file in files:
+        if os.path.lexists(installation.source / file):
+            told.append(f"{file} is not as it was installed: it is left alone as an edit of yours")
+        else:
+            gone.append(str(file))
     back = f"bring back what is gone: `patchlock install {pair} --reinstall`"
     return [*told, *([f"gone from the app's folder: {', '.join(gone)}; {back}"] if gone else [])]
 
