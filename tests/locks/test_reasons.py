@@ -5,7 +5,7 @@ from __future__ import annotations
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from patchlock.locks.reasons import chains, reason
+from patchlock.locks.reasons import chains, reason, with_files
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 
@@ -21,6 +21,15 @@ def test_comment_is_taken_apart() -> None:
     assert found.bounds == ("profiles/tiny.toml:10", "patches/mini/app.toml:27")
     assert found.via == ("b", "c-d")
     assert found.file == "wheel cp311-cp311-win_amd64"
+
+
+def test_messages_name_files_where_the_comment_is_short() -> None:
+    text = "requirements.txt:4 (patch av-new) · profile tiny:10 · app:27 · shared audio:3 · via b · sdist"
+    (found,) = with_files([package("av", text)], "mini", "tiny")
+    assert found.why == (
+        "requirements.txt:4 (patch av-new) · profiles/tiny.toml:10 · patches/mini/app.toml:27 · "
+        "patches/shared/audio.toml:3 · via b · sdist"
+    )
 
 
 def test_comment_may_say_nothing() -> None:

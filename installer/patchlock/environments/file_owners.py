@@ -16,6 +16,7 @@ from packaging.utils import NormalizedName
 from patchlock.distributions import policy
 from patchlock.environments import _record_digests
 from patchlock.environments.inspection import Contents
+from patchlock.locks.reasons import with_files
 from patchlock.model.errors import WheelError
 from patchlock.model.lock_rules import PolicyException
 from patchlock.model.lockfile import Lock
@@ -67,7 +68,10 @@ def objections(contents: Contents, lock: Lock, exceptions: Iterable[PolicyExcept
     """
     locked = {package.name for package in lock.packages}
     paths = {path: names for path, names in written_twice(contents).items() if locked.issuperset(names)}
-    return tuple(one.what for one in policy.written_twice(paths, lock.packages, exceptions)) if paths else ()
+    if not paths:
+        return ()
+    packages = with_files(lock.packages, lock.provenance.app, lock.provenance.profile)
+    return tuple(one.what for one in policy.written_twice(paths, packages, exceptions))
 
 
 def require_one_owner(environment: Path, contents: Contents, lock: Lock, exceptions: Iterable[PolicyException]) -> None:

@@ -26,6 +26,7 @@ from patchlock.catalogue import shared_sets
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of
+from patchlock.locks.reasons import spelled_out
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
 from patchlock.model.errors import PolicyError, RequirementsError, UnsatisfiableError, WheelError
@@ -149,7 +150,7 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
     """Say where something is asked for that the index does not have: most often a slip, and no conflict."""
     words = " ".join(error.evidence)
     evidence = (*missing_wheels(order, words), *error.evidence)
-    for name, places in _places(order).items():
+    for name, places in _files(order).items():
         if re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words):
             of_record = _record_gaps.missing(order, name, requirements_of(order), markers(order))
             if of_record is not None:
@@ -188,7 +189,7 @@ _CUT_OFF = (
 def _asked_at(order: ResolutionInputs, words: str) -> str:
     """Give the places of the first distribution in backticks that somebody asks for."""
     named = map(canonicalize_name, re.findall(r"`([^`]+)`", words))
-    places = _places(order)
+    places = _files(order)
     return next((", ".join(places[name]) for name in named if name in places), "")
 
 
@@ -330,6 +331,14 @@ def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
             place = str(origin).removeprefix(UPSTREAM)
         places.setdefault(canonicalize_name(rule.requirement.name), []).append(place)
     return places
+
+
+def _files(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
+    """Give the same places as a person can open them."""
+    return {
+        name: [spelled_out(place, order.app.name, order.profile.name) for place in places]
+        for name, places in _places(order).items()
+    }
 
 
 def _idle_exclusions(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:

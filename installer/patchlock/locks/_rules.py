@@ -25,6 +25,7 @@ from patchlock.distributions import policy
 from patchlock.distributions.policy.declared import Kind
 from patchlock.distributions.policy.fitting import gone, only_sdists
 from patchlock.locks import wheel_choice
+from patchlock.locks.reasons import with_files
 from patchlock.model.app import PairLike
 from patchlock.model.errors import PolicyError
 from patchlock.model.identities import Sha256
@@ -74,6 +75,7 @@ def enforce_policy(
         ("override", own.overrides),
     )
     asked = {canonicalize_name(requirement.name) for requirement in requirements_of(order)}
+    packages = with_files(packages, order.app.name, order.profile.name)
     found = policy.violations(
         packages,
         facts,
@@ -151,7 +153,7 @@ def policy_violations(
     Returns:
         one sentence for each broken rule.
     """
-    packages = tuple(package.upstream for package in packages)
+    packages = with_files((package.upstream for package in packages), request.app.name, request.profile.name)
     facts = policy.Facts()
     if cache is not None:
         from patchlock.distributions import wheel_facts

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
+from patchlock.locks.reasons import with_files
 from patchlock.model.lockfile import Lock, LockedPackage, Provenance
 
 
@@ -58,13 +59,19 @@ class Difference:
 
 def compare(old: Lock | None, new: Lock | None) -> Difference:
     """Compare two locks of one pair; None is a lock that is not there."""
-    before = {package.name: package for package in old.packages} if old else {}
-    after = {package.name: package for package in new.packages} if new else {}
+    before, after = _by_name(old), _by_name(new)
     changes = [_change(before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
     return Difference(
         causes=_causes(old, new),
         changes=tuple(change for change in changes if change is not None),
     )
+
+
+def _by_name(lock: Lock | None) -> dict[NormalizedName, LockedPackage]:
+    if lock is None:
+        return {}
+    packages = with_files(lock.packages, lock.provenance.app, lock.provenance.profile)
+    return {package.name: package for package in packages}
 
 
 def _causes(old: Lock | None, new: Lock | None) -> tuple[str, ...]:

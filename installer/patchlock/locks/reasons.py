@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from packaging.utils import NormalizedName, canonicalize_name
@@ -56,15 +57,33 @@ def reason(package: LockedPackage, app: str, profile: str) -> Reason:
             via = tuple(map(canonicalize_name, rest.split(", ")))
         elif part == "sdist" or kind == "wheel":
             file = part
-        elif part.startswith("app:"):
-            bounds.append(f"patches/{app}/app.toml:{part.removeprefix('app:')}")
-        elif part.startswith(f"profile {profile}:"):
-            bounds.append(f"profiles/{rest.replace(':', '.toml:')}")
-        elif kind == "shared":
-            bounds.append(f"patches/shared/{rest.replace(':', '.toml:')}")
+        elif (place := spelled_out(part, app, profile)) != part:
+            bounds.append(place)
         else:
             asked.append(part)
     return Reason(asked=tuple(asked), bounds=tuple(bounds), via=via, file=file)
+
+
+def spelled_out(part: str, app: str, profile: str) -> str:
+    """Give the file of the catalogue and the line that a part of a comment is short for; other parts as they are."""
+    kind, _, rest = part.partition(" ")
+    if part.startswith("app:"):
+        return f"patches/{app}/app.toml:{part.removeprefix('app:')}"
+    if part.startswith(f"profile {profile}:"):
+        return f"profiles/{rest.replace(':', '.toml:')}"
+    if kind == "shared":
+        return f"patches/shared/{rest.replace(':', '.toml:')}"
+    return part
+
+
+def with_files(packages: Iterable[LockedPackage], app: str, profile: str) -> tuple[LockedPackage, ...]:
+    """Spell out the comments of packages, for messages: a lock has them short."""
+    return tuple(
+        dataclasses.replace(
+            package, why=" · ".join(spelled_out(part, app, profile) for part in package.why.split(" · "))
+        )
+        for package in packages
+    )
 
 
 def of_lock(lock: Lock) -> Mapping[NormalizedName, Reason]:
