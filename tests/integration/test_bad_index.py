@@ -121,19 +121,33 @@ def test_requirement_that_nothing_meets(
     assert _files(locked) == before
 
 
+@pytest.mark.parametrize(
+    ("needs", "more"),
+    [(b"beta==1.9\n", ""), (b"beta>1.6,<3\n", ", and no version from before it fits")],
+    ids=["pin", "range"],
+)
 def test_requirement_that_the_cut_off_keeps_away(
-    locked: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    locked: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    needs: bytes,
+    more: str,
 ) -> None:
     page = locked.wheels.parent / "index/beta/index.html"
     newer = miniature.wheel(locked.wheels, "beta", "1.9")
     digest = hashlib.sha256(newer.read_bytes()).hexdigest()
     link = f'<a href="{newer.as_uri()}#sha256={digest}" data-upload-time="2026-03-01T00:00:00Z">{newer.name}</a>'
     page.write_text(f"{page.read_text()}<br>\n{link}")
-    ask(locked, b"beta==1.9\n", tmp_path)
+    ask(locked, needs, tmp_path)
+    app = locked.app.read_text()
+    locked.app.write_text(app + '\n[[constraint]]\nrequirement = "beta<9"\nwhy = "x"\nsource = "tests"\n')
+    monkeypatch.setenv("UV_OFFLINE", "0")
 
+    places = f"requirements.txt:1, patches/mini/app.toml:{app.count(chr(10)) + 2}"
     assert _failure(capsys) == (
-        "beta 1.9 was uploaded on 2026-03-01, after the cut-off of this lock, 2026-02-02 (requirements.txt:1); "
-        "ask for a version of before that day, or allow newer files of beta with a [[newer]] table"
+        f"beta 1.9 was uploaded on 2026-03-01, after the cut-off of this lock, 2026-02-02{more} ({places}); "
+        "ask for an older version, allow newer files of beta with a [[newer]] table in patches/mini/app.toml, or move the cut-off with --as-of"
     )
 
 

@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion, Version
 from patchlock.catalogue import shared_sets
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
-from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of
+from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of, takeable
 from patchlock.locks.reasons import spelled_out
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
@@ -151,12 +151,19 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
     words = " ".join(error.evidence)
     evidence = (*missing_wheels(order, words), *error.evidence)
     for name, places in _files(order).items():
-        if re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words):
-            of_record = _record_gaps.missing(order, name, requirements_of(order), markers(order))
-            if of_record is not None:
-                return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
-            if (late := _too_late(name, words)) is not None:
-                return UnsatisfiableError(late[0], where=", ".join(places), remedy=late[1], evidence=evidence)
+        is_lacking = re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words)
+        of_record = is_lacking and _record_gaps.missing(order, name, requirements_of(order), markers(order))
+        if of_record:
+            return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
+        if late := _too_late(order, name, words):
+            return UnsatisfiableError(
+                late,
+                where=", ".join(places),
+                remedy=f"ask for an older version, allow newer files of {name} with a [[newer]] table in "
+                f"{order.app.origin.file}, or move the cut-off with --as-of",
+                evidence=evidence,
+            )
+        if is_lacking:
             return UnsatisfiableError(
                 _lacking(name, re.search(rf"there is no version of {name}==([^\s,]+)", words)),
                 where=", ".join(places),
@@ -167,21 +174,24 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
     return UnsatisfiableError(error.what, evidence=evidence)
 
 
-def _too_late(name: NormalizedName, words: str) -> tuple[str, str] | None:
-    """Say that the cut-off keeps away what is asked for, and what to do; None where uv names no cut-off."""
+def _too_late(order: ResolutionInputs, name: NormalizedName, words: str) -> str:
+    """Say that the cut-off keeps away all of a distribution that is asked for; "" where it does not, or uv is silent.
+
+    uv also names a cut-off in conflicts in which an older version has a part.
+    """
     found = re.search(_CUT_OFF.format(re.escape(name)), words)
     if found is None:
-        return None
-    day, version, uploaded = found.groups()
-    return (
-        f"{name} {version} was uploaded on {uploaded[:10]}, after the cut-off of this lock, {day[:10]}",
-        f"ask for a version of before that day, or allow newer files of {name} with a [[newer]] table",
-    )
+        return ""
+    day, pinned, newest, uploaded = found.groups()
+    if not pinned and takeable(order, name) != frozenset():
+        return ""
+    late = f"{name} {pinned or newest} was uploaded on {uploaded[:10]}, after the cut-off of this lock, {day[:10]}"
+    return late if pinned else f"{late}, and no version from before it fits"
 
 
 _CUT_OFF = (
     r"`{}` was filtered by `exclude-newer` to only include packages uploaded before (\S+)\. "
-    r"The requested version, v(\S+), was published at (\S+)\."
+    r"The (?:requested version, v(\S+), was|latest version satisfying the requirement is v(\S+),) published at (\S+)\."
 )
 """How uv, up to 0.13.8, names a cut-off."""
 

@@ -92,7 +92,7 @@ def enforce_policy(
         exceptions=order.rules.exceptions,
         judged={order.app.origin.file},
         indexes=order.indexes,
-        takeable=lambda name: _takeable(order, name),
+        takeable=lambda name: takeable(order, name),
     )
     clauses = (*map(str, found), *idle)
     if clauses:
@@ -101,7 +101,7 @@ def enforce_policy(
     return policy.notices(packages, facts)
 
 
-def _takeable(order: ResolutionInputs, name: NormalizedName) -> frozenset[Version] | None:
+def takeable(order: ResolutionInputs, name: NormalizedName) -> frozenset[Version] | None:
     """Give the versions, without local tags, that a lock may have of a distribution; None where that is not known.
 
     One whose upload time is not known may be had.
