@@ -51,6 +51,7 @@ def test_list_is_one_screen(face: Face) -> None:
     lines = face("list", "--catalogue", str(ROOT)).stdout.splitlines()
     assert len(lines) <= 22
     assert re.match(r"demo +1 of \d+ +Tonewheel", next(line for line in lines if line.startswith("demo ")))
+    assert lines[-1].startswith("More: `patchlock` (what runs on this machine)")  # which has to be probed first
 
 
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:

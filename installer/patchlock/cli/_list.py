@@ -57,7 +57,9 @@ def _overview(apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...]
         rows.append((app.name, f"{len(there)} of {len(profiles)}", *on, title))
     lines = [_output.cut(line) for line in _columns(rows)]
     lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
-    more = "More: `patchlock info APP`, `patchlock detect` (this machine), `patchlock list --all` (apps by machine)"
+    more = (
+        "More: `patchlock` (what runs on this machine), `patchlock info APP`, `patchlock list --all` (apps by machine)"
+    )
     lines += ["", _output.sentences([more], 0)]
     return "\n".join(lines)
 
