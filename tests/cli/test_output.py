@@ -196,7 +196,7 @@ def test_of_many_downloads_the_largest_are_named() -> None:
     downloads = tuple((f"{count}.whl", FreedSpace(freed=count << 20, shared=0)) for count in range(1, 9))
     told = _cache.lines(PruneResult(generations=(), downloads=downloads, others=()), "would free")
     assert told == [
-        *(f"would free {count}.0 MiB: {count}.whl, which no generation needs" for count in (8, 7, 6, 5, 4)),
+        *(f"would free {count}.0 MiB: {count}.whl, which no installation needs" for count in (8, 7, 6, 5, 4)),
         "would free 6.0 MiB: 3 more (-v lists them)",
         "would free 36.0 MiB in total",
     ]

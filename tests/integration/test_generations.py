@@ -169,7 +169,7 @@ def test_cleaning_frees_what_it_promises(
     (generation,) = planned["removed"]
     assert generation["shared_bytes"] > 0
     text = face("cache", "clean", "mini", "--dry-run").stdout
-    assert "iB: delta-1.0-py3-none-any.whl, which no generation needs\n" in text
+    assert "iB: delta-1.0-py3-none-any.whl, which no installation needs\n" in text
     assert "not freed " in text
     everything = [tmp_path / name for name in ("installed", "uv", "cache")]
     environments = tmp_path / "installed" / "mini@tiny" / "environments"

@@ -97,7 +97,7 @@ def test_extension_comes_into_the_tree_and_goes_with_it(
     planned = json.loads(face("cache", "clean", "mini", "--dry-run", "--json").stdout)["data"]["others"]
     assert [(one["what"], one["bytes"] > 0) for one in planned] == [("the build of mini:delta", True)]
     assert len(_logs(tmp_path)) == 2
-    assert "KiB: the build of mini:delta, which no generation needs" in face("cache", "clean", "mini", "--yes").stdout
+    assert "KiB: the build of mini:delta, which no installation needs" in face("cache", "clean", "mini", "--yes").stdout
     assert _logs(tmp_path).keys() == now
 
     (source / "native" / "delta.c").write_text(CODE)

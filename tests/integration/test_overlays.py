@@ -123,7 +123,7 @@ def test_overlay_is_found_first_and_everything_goes_back(
     assert face("rollback", "mini").returncode == 0
     assert patchlock("run", "mini").stdout == "linked theirs, by name theirs None\n"
     assert len(list((tmp_path / "cache" / "overlays").glob("*/*"))) == 1
-    assert f"KiB: {NAME}, which no generation needs\n" in face("cache", "clean", "mini", "--yes").stdout
+    assert f"KiB: {NAME}, which no installation needs\n" in face("cache", "clean", "mini", "--yes").stdout
     assert not list((tmp_path / "cache" / "overlays").glob("*/*"))
     assert (tree(first), second.exists()) == (before, False)
     assert face("uninstall", "mini").returncode == 0

@@ -41,7 +41,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "models": ("_models", "List the models that an app downloads, or fetch them."),
     "bench": ("_bench", "Measure one job of an app on each installed profile."),
     "outdated": ("_status", "Show which installed apps have something newer."),
-    "rollback": ("_install", "Go back to the previous generation of an app."),
+    "rollback": ("_install", "Go back to the previous version of an app."),
     "bundle": ("_bundle", "Write one file with everything an offline install needs."),
     "trust": ("_trust", "Allow another catalogue to run its code here."),
     "completions": ("_completions", "Print the completion script of a shell."),

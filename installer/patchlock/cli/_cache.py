@@ -125,9 +125,9 @@ def size_of(path: Path) -> int:
 def clean_command(
     app: str | None, profile: str | None, dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool
 ) -> None:
-    """Remove old generations of installed apps, and downloads and builds that no generation needs.
+    """Remove old versions of installed apps, and downloads and builds that no installation needs.
 
-    The generation in use stays; `patchlock rollback` cannot go back to one that was removed.
+    The version in use stays; `patchlock rollback` cannot go back to one that was removed.
 
     \b
     Example:
@@ -145,7 +145,7 @@ def clean_command(
     if found.generations:
         if not yes and not as_json:
             _output.echo("\n".join(lines(found, "frees")), err=True)
-        question = "Remove this? `patchlock rollback` cannot go back to a generation that was removed"
+        question = "Remove this? `patchlock rollback` cannot go back to a version that was removed"
         if not _output.confirm(question, yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
@@ -191,13 +191,13 @@ def lines(found: PruneResult, verb: str) -> list[str]:
     from patchlock.core import uv
 
     lines = [
-        f"{verb} {_output.size(room.freed)}: {receipt.app} on {receipt.profile}, generation {receipt.id}, "
+        f"{verb} {_output.size(room.freed)}: {receipt.app} on {receipt.profile}, version {receipt.id}, "
         f"made {receipt.made}"
         for receipt, room in found.generations
     ]
     cached = sorted((*found.downloads, *found.others), key=lambda one: -one[1].freed)
     shown = cached if _log.is_verbose() else cached[:_SHOWN]
-    lines += [f"{verb} {_output.size(room.freed)}: {name}, which no generation needs" for name, room in shown]
+    lines += [f"{verb} {_output.size(room.freed)}: {name}, which no installation needs" for name, room in shown]
     if more := sum(room.freed for _, room in cached[len(shown) :]):
         lines.append(f"{verb} {_output.size(more)}: {len(cached) - len(shown)} more (-v lists them)")
     if len(lines) > 1:

@@ -348,7 +348,7 @@ def _repair(request: Request, as_json: bool) -> None:
     if done.receipt is None:
         _output.echo(f"{app} is as it was installed: nothing to repair")
     else:
-        _output.echo(f"{app} is repaired: generation {done.receipt.id} is in use")
+        _output.echo(f"{app} is repaired: version {done.receipt.id} is in use")
         for line in done.mended:
             _output.echo(f"  repaired  {line}")
     for note in done.notes:
@@ -618,7 +618,7 @@ def _update(
 @_options.installed
 @_options.common
 def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> None:
-    """Go back to the previous generation of an app.
+    """Go back to the previous version of an app.
 
     \b
     Example:
@@ -633,7 +633,7 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
     if as_json:
         _output.succeed("rollback", {"receipt": _receipt(receipt)})
     else:
-        _output.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
+        _output.echo(f"{app} is back at version {receipt.id}, made {receipt.made}")
         if receipt.edited_lock:
             _output.echo(f"note    the lock that it was installed from {lockfile.EDITED}")
         _output.echo(f"forward again: {_launcher.own_command(_options.home())} {_forward(request, left, receipt)}")

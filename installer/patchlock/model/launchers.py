@@ -46,7 +46,7 @@ class Target:
     def says(self) -> str:
         """Say what the file is; ASCII."""
         return (
-            f"Starts {self.app} as it is installed on {self.profile}: always the generation in use. "
+            f"Starts {self.app} as it is installed on {self.profile}: always the version in use. "
             "Written by `patchlock install`."
         )
 

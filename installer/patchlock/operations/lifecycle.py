@@ -124,7 +124,7 @@ def _old_generations(request: Request, progress: Progress) -> list[Receipt]:
     others = [receipt for receipt in generations.receipts(installation) if receipt.id != now.id]
     for receipt in others:
         if _is_used(installation, receipt.id):
-            progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
+            progress.note(f"version {receipt.id} stays: {request.app.name} still runs in it")
     return [receipt for receipt in others if not _is_used(installation, receipt.id)]
 
 

@@ -173,7 +173,7 @@ def _notes(request: Request, before: Receipt, seen: VerificationResult, *, mende
     notes = [*seen.notes, *verification.edits(installation, verification.changed(installation))]
     if mended and any("of no distribution" in note for note in seen.notes):
         old = generations.generation(installation, before.id)
-        notes.append(f"these files stay in the generation before, until it is pruned: {old}")
+        notes.append(f"these files stay in the old version until `patchlock cache clean` removes it: {old}")
     return tuple(notes)
 
 

@@ -174,7 +174,7 @@ def _seen(
         passed=not found,
         detail="; ".join(map(str, found[:_SHOWN])) + more if found else whole,
     )
-    notes = [] if book is not None else ["this generation has no ledger: it was made by an older patchlock"]
+    notes = [] if book is not None else ["this version has no ledger: it was installed by an older patchlock"]
     if receipt.edited_lock:
         notes.insert(0, f"the lock that it was installed from {lockfile.EDITED}")
     return VerificationResult(
@@ -206,7 +206,7 @@ def lock_file(folder: Path, receipt: Receipt, catalogues: Path) -> Path:
     )
     if found is None:
         raise LockFormatError(
-            "it is not the lock that the generation was made from",
+            "it is not the lock that this version was installed from",
             where=str(folder / venv.LOCK),
             remedy=f"run `patchlock install {receipt.app} --profile {receipt.profile} --reinstall`",
         )
@@ -268,7 +268,7 @@ def _environment(folder: Path, receipt: Receipt) -> CheckResult:
         wrong.append(f"its interpreter is gone: {target} was removed or upgraded")
     elif not (folder / "pyvenv.cfg").is_file() or venv.python_version(folder) != receipt.python:
         wrong.append(f"pyvenv.cfg is not that of Python {receipt.python}")
-    detail = "; ".join(wrong) or f"Python {receipt.python}, generation {receipt.id}"
+    detail = "; ".join(wrong) or f"Python {receipt.python}, in environments/{receipt.id}"
     return CheckResult(id="environment", level="seen", passed=not wrong, detail=detail)
 
 
