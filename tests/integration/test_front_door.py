@@ -485,6 +485,20 @@ def test_what_the_guide_shows_first_can_be_pasted(patchlock: Patchlock, tmp_path
     assert f"{launcher[1]} info demo" in text.replace("\r\n", "")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the launcher is a script of cmd there")
+def test_without_a_terminal_the_bootstrap_makes_the_launcher_and_names_it(patchlock: Patchlock, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    done = patchlock(
+        "install", env={"PATCHLOCK_BOOTSTRAP": str(ROOT / "install.sh"), "PATH": str(tmp_path / "bin"), "TERM": "dumb"}
+    )
+    launcher = tmp_path / "installed" / "bin" / "patchlock"
+    assert launcher.is_file()
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error[usage]: no app is named; `{launcher} install demo` installs the smallest; `{launcher} list` shows all\n",
+    )
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 def test_a_home_that_cannot_be_written_still_has_a_guide(patchlock: Patchlock, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")

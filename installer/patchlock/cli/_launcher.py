@@ -80,18 +80,6 @@ def _told() -> dict[str, str]:
     return {name: str(Path(folder).expanduser().absolute()) for name, folder in named.items() if folder}
 
 
-def first_install(home: Path) -> str:
-    """Name commands for who has not said which app: of the bootstrap, where its launcher is not there yet."""
-    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
-    if not bootstrap or path(home).is_file():
-        return "`patchlock install demo` installs the smallest; `patchlock list` shows all"
-    script = command_lines.program(str(Path(bootstrap).with_suffix(".cmd" if os.name == "nt" else ".sh")))
-    shows = f"in a terminal, `{script}` alone shows all"
-    if os.environ.get("TERM") == "dumb" and sys.stdout.isatty():
-        shows = "there is no guide, as TERM=dumb says that this terminal only writes lines"
-    return f"`{script} demo` installs the smallest; {shows}"
-
-
 def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
     """Name patchlock in a form that can be pasted wherever a text has a command of it.
 

@@ -5,6 +5,7 @@ Every text of a person's command goes through `echo`, which makes control charac
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -292,7 +293,10 @@ def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
     if isinstance(error, click.MissingParameter) and command == "install":
         from patchlock.cli import _folders, _launcher
 
-        unnamed = UsageError("no app is named", remedy=_launcher.first_install(_folders.home()))
+        with contextlib.suppress(OSError):  # whether a home can be written is said by `install`
+            _launcher.write(_folders.home())  # the commands that are shown begin with it
+        remedy = "`patchlock install demo` installs the smallest; `patchlock list` shows all"
+        unnamed = UsageError("no app is named", remedy=remedy)
         return fail(unnamed, command, as_json)
     path = error.ctx.command_path if error.ctx else f"patchlock {command}".rstrip()
     message = " ".join(error.format_message().split()).rstrip(".")
