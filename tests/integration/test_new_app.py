@@ -23,7 +23,10 @@ from conftest import ROOT, Said
 from patchlock.catalogue import agreement
 from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
+from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
+from patchlock.locks.lock_request import Request
+from patchlock.model.lockfile import Lock
 from patchlock.operations import proposal_locks
 
 Face = Callable[..., Said]
@@ -310,6 +313,14 @@ def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
     """What has no solution with every file has none with fewer."""
     assert index
     left: list[float] = []
+    days: list[str] = []
+
+    def resolve(request: Request, cut_off: relock.CutOff) -> Lock:
+        days.append(request.app.as_of)
+        return resolved(request, cut_off)
+
+    resolved = relock.resolve
+    monkeypatch.setattr(relock, "resolve", resolve)
 
     def explain(*arguments: Any, seconds: float, **more: Any) -> Any:
         left.append(seconds)
@@ -328,6 +339,7 @@ def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
     assert first.startswith("  files of the commit's day, ")
     assert last.startswith(f"  files until {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, ")
     assert 50 > left[0] > left[1] > 0
+    assert [day[:10] for day in days] == ["", last.split()[2].rstrip(",")], "none is resolved twice"
 
 
 def test_conflict_of_several_pairs_is_looked_for_once(

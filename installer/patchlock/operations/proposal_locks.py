@@ -138,9 +138,10 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
 
     # From the start: what files of another day needed would stay in it without effect.
     on = functools.partial(_resolved_on, proposal, trying, pair, tell)
-    if not proposal.as_of and (tried := _on_nearest_day(days, on, trying, pair, tell)).error is None:
-        edit = f"locks take files until {tried.proposal.as_of[:10]}: those of the commit's day do not fit"
-        return dataclasses.replace(tried, edits=(*tried.edits, edit))
+    latest = made if proposal.as_of else _on_nearest_day(days, on, trying, pair, tell)
+    if latest.error is None:
+        edit = f"locks take files until {latest.proposal.as_of[:10]}: those of the commit's day do not fit"
+        return dataclasses.replace(latest, edits=(*latest.edits, edit))
     ends = time.monotonic() + trying.seconds
     made = _explained(made, trying, ends, tell)
     attempts: list[LockResult] = []
@@ -151,7 +152,9 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
 
     tried = edited(made)
     if tried.error is not None:
-        tried = _on_nearest_day(days, lambda day: edited(on(day)), trying, pair, tell)
+        tried = _on_nearest_day(
+            days, lambda day: edited(latest if latest.proposal.as_of == day else on(day)), trying, pair, tell
+        )
     if tried.error is not None and tried.stuck is not None:
         tried = edited(tried, may_drop=True)
     if tried.error is None:
