@@ -11,7 +11,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.distributions.policy import _families, _owners, declared, fitting
-from patchlock.distributions.policy._families import Takeable
+from patchlock.distributions.policy._families import Offer, Takeable
 from patchlock.distributions.policy.declared import Declared
 from patchlock.model import gpu_archs
 from patchlock.model.fits import Platform
@@ -55,9 +55,10 @@ def violations(
         takeable: gives the versions that the lock may have of a distribution, by its cut-off and by what the app asks
             for; None where that is not known. It is asked only for advice.
     """
+    offer = Offer(platform=platform, python=python, indexes=indexes, takeable=takeable)
     found = [
         *fitting.foreign_wheels(packages, platform, python),
-        *_families.misfits(packages, rules.families, platform, python, indexes, takeable),
+        *_families.misfits(packages, rules.families, offer),
         *fitting.broken_pairs(packages, rules.pairs, platform),
         *_owners.overwriting(packages, facts, rules.folders, platform, python),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import NormalizedName, parse_wheel_filename
@@ -17,37 +18,44 @@ from patchlock.model.recorded_index import RecordedIndex
 Takeable = Callable[[NormalizedName], Collection[Version] | None]
 
 
-def misfits(
-    packages: Iterable[LockedPackage],
-    families: Iterable[Family],
-    platform: Platform,
-    python: Version,
-    indexes: Collection[RecordedIndex],
-    takeable: Takeable,
-) -> list[Violation]:
-    """Name every member of a family that was built for another version, or another build, of its head.
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a lock may take: for which machine, from which recorded indexes, and in which versions."""
 
-    What one of the indexes has is advised in a version that it has for this machine, and that the lock may have.
-    """
+    platform: Platform
+    python: Version
+    """Two numbers."""
+    indexes: Collection[RecordedIndex]
+    """What one of them has is advised in a version that it has for this machine."""
+    takeable: Takeable
+    """Gives the versions that the lock may have; None where that is not known."""
+
+    def recorded(self, name: NormalizedName) -> tuple[str, frozenset[Version]] | None:
+        """Give the index that a distribution comes from, and its versions there for the machine; None if in none."""
+        for index in self.indexes:  # the first that has a name hides the others
+            if wheels := [wheel for wheel in index.wheels if wheel.name == name]:
+                ranks = wheel_rank(self.platform, self.python)
+                return index.name, frozenset(
+                    wheel.version
+                    for wheel in wheels
+                    if any(tag in ranks for tag in parse_wheel_filename(wheel.filename)[3])
+                )
+        return None
+
+
+def misfits(packages: Iterable[LockedPackage], families: Iterable[Family], offer: Offer) -> list[Violation]:
+    """Name every member of a family that was built for another version, or another build, of its head."""
     locked = {package.name: package for package in packages}
     return [
         violation
         for family in families
         if family.head in locked
         for name in sorted(family.members.keys() & locked.keys())
-        for violation in _judged(locked[family.head], locked[name], family, platform, python, indexes, takeable)
+        for violation in _judged(locked[family.head], locked[name], family, offer)
     ]
 
 
-def _judged(
-    head: LockedPackage,
-    member: LockedPackage,
-    family: Family,
-    platform: Platform,
-    python: Version,
-    indexes: Collection[RecordedIndex],
-    takeable: Takeable,
-) -> list[Violation]:
+def _judged(head: LockedPackage, member: LockedPackage, family: Family, offer: Offer) -> list[Violation]:
     rows = family.members[member.name]
     row = rows.get(_public(member.version))
     if row is None or not _has_head(family, head.version):
@@ -61,7 +69,6 @@ def _judged(
                 remedy="add a row with its source, or pin versions that are there",
             )
         ]
-    recorded = _recorded(member.name, platform, python, indexes)
     if _public(head.version) not in row.fits:
         return [
             Violation(
@@ -69,38 +76,18 @@ def _judged(
                 distributions=(head.name, member.name),
                 what=f"{package_label(member)} does not fit {package_label(head)}: it is built for {head.name} "
                 f"{_listed(row.fits)} ({row.source})",
-                remedy=_fitting(rows, head, member, recorded, takeable),
+                remedy=_fitting(rows, head, member, offer),
             )
         ]
-    return _build(head, member, row, platform, recorded)
+    return _build(head, member, row, offer)
 
 
-def _recorded(
-    name: NormalizedName, platform: Platform, python: Version, indexes: Collection[RecordedIndex]
-) -> tuple[str, frozenset[Version]] | None:
-    """Give the index that a distribution comes from, and its versions there for a machine; None if it is in none."""
-    for index in indexes:  # the first that has a name hides the others
-        if wheels := [wheel for wheel in index.wheels if wheel.name == name]:
-            ranks = wheel_rank(platform, python)
-            return index.name, frozenset(
-                wheel.version
-                for wheel in wheels
-                if any(tag in ranks for tag in parse_wheel_filename(wheel.filename)[3])
-            )
-    return None
-
-
-def _build(
-    head: LockedPackage,
-    member: LockedPackage,
-    row: MemberRow,
-    platform: Platform,
-    recorded: tuple[str, frozenset[Version]] | None,
-) -> list[Violation]:
-    of_head, of_member = _label(head, platform), _label(member, platform)
+def _build(head: LockedPackage, member: LockedPackage, row: MemberRow, offer: Offer) -> list[Violation]:
+    of_head, of_member = _label(head, offer.platform), _label(member, offer.platform)
     if row.builds == "any" or of_head == of_member or (row.builds == "same-if-tagged" and not of_member):
         return []
     wanted = Version(f"{_public(member.version)}+{of_head}" if of_head else member.version.public)
+    recorded = offer.recorded(member.name)
     such = "" if recorded and wanted not in recorded[1] else f", with a constraint such as {member.name}=={wanted}"
     return [
         Violation(
@@ -137,14 +124,8 @@ def _has_head(family: Family, version: Version) -> bool:
     return any(public in row.fits for rows in family.members.values() for row in rows.values())
 
 
-def _fitting(
-    rows: Mapping[Version, MemberRow],
-    head: LockedPackage,
-    member: LockedPackage,
-    recorded: tuple[str, frozenset[Version]] | None,
-    takeable: Takeable,
-) -> str:
-    name = member.name
+def _fitting(rows: Mapping[Version, MemberRow], head: LockedPackage, member: LockedPackage, offer: Offer) -> str:
+    name, recorded = member.name, offer.recorded(member.name)
     wanted = [version for version, row in rows.items() if _public(head.version) in row.fits]
     if not wanted:
         return f"drop {name}, or pin another {head.name}: no release of {name} is built for this one"
@@ -153,10 +134,10 @@ def _fitting(
         if not wanted:
             return f"drop {name}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
     how = "with a patch, or as a constraint of the app or the profile"
-    if there := _taken(wanted, takeable(name)):
+    if there := _taken(wanted, offer.takeable(name)):
         return f"pin {name}=={max(there)} {how}"
     why = f"the cut-off, or what the app asks for, leaves no {name} for {head.name} {_public(head.version)}"
-    if heads := _taken(rows[_public(member.version)].fits, takeable(head.name)):
+    if heads := _taken(rows[_public(member.version)].fits, offer.takeable(head.name)):
         return f"pin {head.name}=={max(heads)} {how}: {why}"
     return f"drop {name}, or pin another {head.name}: {why}"
 
