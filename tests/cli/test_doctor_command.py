@@ -136,7 +136,7 @@ def test_driver_that_is_too_old_is_a_finding(
             {
                 "zluda": "AMD's HIP SDK 6.4.2, if it is not installed",
                 "amd-hip-runtime": "AMD's HIP runtime (amdhip64), if it is not installed",
-                "zluda-rocblas-lacks-chip": "HIP SDK 6.4 has no rocBLAS files for this card",
+                "zluda-rocblas-lacks-chip": "the HIP SDK has no rocBLAS files for this card",
             },
         ),
         (
