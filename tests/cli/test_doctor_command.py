@@ -79,6 +79,7 @@ def test_a_machine_that_is_not_supported_is_told_so(face: Callable[..., Said], m
     )
     assert face("status").stdout == f"Nothing is installed, and nothing can be: {reason}\n"
     assert face("models", "demo", "--profile", "cpu").stderr == (
+        f"simulated machine: PATCHLOCK_HOST={HOSTS / 'windows-arm-snapdragon.json'}\n"
         f'error[no-profile-fits]: the profile "cpu" does not fit this machine: {reason}; `patchlock detect` shows what does\n'
     )
 
