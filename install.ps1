@@ -1,12 +1,11 @@
 # Give the tool a private Python environment (in PATCHLOCK_CACHE_DIR, default %LOCALAPPDATA%\patchlock\Cache), then hand
 # over to it. PATCHLOCK_UV_ARCHIVE, PATCHLOCK_LOCK and PATCHLOCK_MODULE as in install.sh. For PowerShell 5.1 and later.
-Set-StrictMode -Version 2.0
-$ErrorActionPreference, $ProgressPreference = 'Stop', 'SilentlyContinue'
+Set-StrictMode -Version 2.0; $ErrorActionPreference, $ProgressPreference = 'Stop', 'SilentlyContinue'
 function Test-Run([string] $Program, [string[]] $Arguments) { # is it there and does it return 0? What it says is logged
     $ErrorActionPreference = 'Continue' # PowerShell 5.1 takes a logged line of stderr for an error
-    try { & $Program @Arguments *>> $log; return ($LASTEXITCODE -eq 0) } catch { return $false }
+    try { & $Program @Arguments *>&1 | Out-File -LiteralPath $log -Append; $LASTEXITCODE -eq 0 } catch { $false }
 }
-function Test-Complete { (Test-Path "$tool\complete") -and (Test-Path ([IO.File]::ReadAllText("$tool\complete"))) }
+function Test-Complete { try { Test-Path -LiteralPath ([IO.File]::ReadAllText("$tool\complete")) } catch { $false } }
 function Get-UvFromIndex { # by a pip of our own
     if (-not ([IO.File]::ReadAllText($lock) -match '(?m)^uv==(.*\\\r?\n)*.*')) { return }
     [IO.File]::WriteAllText("$work\uv.txt", $Matches[0])
@@ -19,16 +18,16 @@ function Get-UvFromIndex { # by a pip of our own
 function Get-UvFromArchive { # x86-64, which ARM64 runs too; sha256: known-checksums of astral-sh/setup-uv
     $name, $sum = 'uv-x86_64-pc-windows-msvc.zip', '4c4d49d8738847d9b71ba319e49a5688c93eac0fe6204b1df24e98528dddf39a'
     $from = if ($archive) { $archive } else { "https://github.com/astral-sh/uv/releases/download/0.12.5/$name" }
-    if (Test-Path $from) { Copy-Item $from "$work\$name" }
-    else { Invoke-WebRequest $from -OutFile "$work\$name" -UseBasicParsing }
-    if ((Get-FileHash "$work\$name").Hash -ne $sum) { throw "$from is not $name 0.12.5, sha256 ${sum}: get it again" }
-    Expand-Archive "$work\$name" "$work\uv"
+    if (Test-Path -LiteralPath $from) { Copy-Item -LiteralPath $from $zip }
+    else { [IO.File]::WriteAllBytes($zip, (Invoke-WebRequest $from -UseBasicParsing).RawContentStream.ToArray()) }
+    if ((Get-FileHash -LiteralPath $zip).Hash -ne $sum) { throw "$from is not $name 0.12.5, sha256 $sum; get it again" }
+    Add-Type -Assembly System.IO.Compression.FileSystem; [IO.Compression.ZipFile]::ExtractToDirectory($zip, "$work\uv")
     return "$work\uv\uv.exe"
 }
 function Initialize-Tool { # beside, and renamed into place when complete, as in install.sh
     [Console]::Error.WriteLine('patchlock: preparing (first run only, about 30 s)...')
     New-Item -ItemType Directory -Force $work | Out-Null
-    if (Test-Path $tool) { Remove-Item -Recurse -Force $tool }
+    if (Test-Path -LiteralPath $tool) { Remove-Item -Recurse -Force -LiteralPath $tool }
     $is_recent = (Test-Run 'uv' @('--version')) -and "$(uv --version)" -match '^uv (0\.9|0\.[1-9]\d|[1-9])'
     $uv = if ($archive) { '' } elseif ($is_recent) { 'uv' } else { Get-UvFromIndex }
     if (-not $uv) { $uv = Get-UvFromArchive }
@@ -45,16 +44,17 @@ function Initialize-Tool { # beside, and renamed into place when complete, as in
 $lock = $env:PATCHLOCK_LOCK, "$PSScriptRoot\lockfiles\patchlock.txt" | Where-Object { $_ } | Select-Object -First 1
 $cache = $env:PATCHLOCK_CACHE_DIR, "$env:LOCALAPPDATA\patchlock\Cache" | Where-Object { $_ } | Select-Object -First 1
 $module = $env:PATCHLOCK_MODULE, 'patchlock install' | Where-Object { $_ } | Select-Object -First 1
-if (-not (Test-Path $lock)) { [Console]::Error.WriteLine("patchlock: $lock is missing: use a git clone"); exit 1 }
-$tool = "$cache\tool-$((Get-FileHash $lock).Hash.Substring(0, 16))"
-$log, $work, $archive = "$tool.log", "$tool.$PID", $env:PATCHLOCK_UV_ARCHIVE
+if (-not (Test-Path -LiteralPath $lock)) { [Console]::Error.WriteLine("patchlock: no $lock; use a git clone"); exit 1 }
+$tool = "$cache\tool-$((Get-FileHash -LiteralPath $lock).Hash.Substring(0, 16))"
+$log, $work, $zip, $archive = "$tool.log", "$tool.$PID", "$tool.$PID\uv.zip", $env:PATCHLOCK_UV_ARCHIVE
 $saved = $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP
 try {
-    $env:PYTHONPATH, $env:PYTHONHOME = $null, $null; if (-not (Test-Complete)) { Initialize-Tool }
+    $env:PYTHONPATH, $env:PYTHONHOME = $null, $null
+    if (-not (Test-Complete)) { try { Initialize-Tool } finally { Remove-Item -LiteralPath $work -Recurse -EA Ignore } }
     if ($env:PATCHLOCK_PREPARE) { [Console]::Out.WriteLine([IO.Path]::GetFileName($tool)); exit 0 } # see install.cmd
     $env:PYTHONPATH, $env:PATCHLOCK_BOOTSTRAP = "$PSScriptRoot\installer", $PSCommandPath
     $ErrorActionPreference = 'Continue'
     & "$tool\Scripts\python.exe" -P -m @($module -split ' ') @args; exit $LASTEXITCODE
 }
 catch { [Console]::Error.WriteLine("patchlock: $($_.Exception.Message) (see $log)"); exit 1 }
-finally { $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP = $saved; Remove-Item $work -Recurse -EA Ignore }
+finally { $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP = $saved }

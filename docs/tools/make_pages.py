@@ -254,7 +254,7 @@ def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterato
     lines = [
         f"- Systems: {', '.join(platform.name for platform in profile.platforms)}",
         f"- Python: {profile.python}",
-        f"- Computes with: {profile.back_end}",
+        f"- Computes on: {profile.computes_on}",
         f"- From: {_source(profile.source)}",
     ]
     yield "\n".join(lines)

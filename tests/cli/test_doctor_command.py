@@ -79,6 +79,7 @@ def test_a_machine_that_is_not_supported_is_told_so(face: Callable[..., Said], m
     )
     assert face("status").stdout == f"Nothing is installed, and nothing can be: {reason}\n"
     assert face("models", "demo", "--profile", "cpu").stderr == (
+        f"simulated machine: PATCHLOCK_HOST={HOSTS / 'windows-arm-snapdragon.json'}\n"
         f'error[no-profile-fits]: the profile "cpu" does not fit this machine: {reason}; `patchlock detect` shows what does\n'
     )
 
@@ -136,7 +137,7 @@ def test_driver_that_is_too_old_is_a_finding(
             {
                 "zluda": "AMD's HIP SDK 6.4.2, if it is not installed",
                 "amd-hip-runtime": "AMD's HIP runtime (amdhip64), if it is not installed",
-                "zluda-rocblas-lacks-chip": "HIP SDK 6.4 has no rocBLAS files for this card",
+                "zluda-rocblas-lacks-chip": "the HIP SDK has no rocBLAS files for this card",
             },
         ),
         (

@@ -43,9 +43,11 @@ def test_sh_takes_apart_what_was_joined(word: str) -> None:
 
 def test_folders_are_copied_and_removed_with_what_is_read_only() -> None:
     folders = (Path("/my clone"), Path("/cache"))
-    assert command_lines.removal(*folders, windows=True) == 'Remove-Item -Recurse -Force "/my clone", /cache'
+    assert (
+        command_lines.removal(*folders, windows=True) == 'Remove-Item -Recurse -Force -LiteralPath "/my clone", /cache'
+    )
     assert command_lines.removal(*folders, windows=False) == "rm -rf '/my clone' /cache"
-    assert command_lines.copy(folders[0], "own", windows=True) == 'Copy-Item -Recurse "/my clone" own'
+    assert command_lines.copy(folders[0], "own", windows=True) == 'Copy-Item -Recurse -LiteralPath "/my clone" own'
     assert command_lines.copy(folders[0], "own", windows=False) == "cp -r '/my clone' own"
 
 

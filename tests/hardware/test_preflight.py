@@ -263,8 +263,8 @@ def test_virus_scanner_is_a_note_with_its_command() -> None:
         (found,) = _judge(NEED, _rule("unscanned-folder"), folders=folders, system=WINDOWS)
         assert not found.stops
         assert found.remedy == (
-            f"in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`; "
-            f"`Remove-MpPreference -ExclusionPath {written}` takes it back"
+            f"before the install, in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`. "
+            f"After you have uninstalled the app, undo it: `Remove-MpPreference -ExclusionPath {written}`"
         )
 
 

@@ -7,12 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
+from patchlock.catalogue import profile_summaries
 from patchlock.hardware import host_overrides
 from patchlock.model import hosts
+from patchlock.model.devices import KnownDevice, identify
 from patchlock.model.errors import UsageError
 from patchlock.model.hosts import Device, Host, Node, Recording
 
+CARDS = profile_summaries.cards(ROOT)
 HERE = Host(os="linux", machine="x86_64", libc="glibc 2.36", devices=(Device(vendor="8086", device="a780"),))
 VEGA = Host(os="windows", machine="amd64", devices=(Device(vendor="1002", device="15d8", revision="c2"),))
 
@@ -108,6 +112,14 @@ def test_file_that_cannot_be_read_is_refused(name: str, why: str, tmp_path: Path
                 "nodes": (Node(path="/dev/nvidiactl", is_usable=True),),
             },
         ),
+        (
+            "ARCH",
+            "bmg",
+            {
+                "devices": (Device(vendor="8086", arch="bmg"),),
+                "nodes": (Node(path="/dev/dri/renderD128", is_usable=True),),
+            },
+        ),
         ("DRIVER", "580.65", {"versions": {"nvidia-driver": "580.65"}}),
         ("KERNEL", "6.14", {"release": "6.14"}),
         ("TEGRA", "38.4", {"tegra": "38.4"}),
@@ -155,6 +167,27 @@ def test_override_that_pretends_nothing_is_refused(variable: str, value: str, se
     with pytest.raises(UsageError) as caught:
         host_overrides.observe(_never, {f"PATCHLOCK_OVERRIDE_{variable}": value})
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("arch", sorted({card.arch for card in CARDS if card.arch}))
+def test_arch_of_the_table_tells_vendor_and_family(arch: str) -> None:
+    seen = host_overrides.observe(_probe, {"PATCHLOCK_OVERRIDE_ARCH": arch})
+    host_overrides.require_known_arch(seen, CARDS)
+    (device,) = seen.host.devices
+    found = identify(device, CARDS)
+    assert isinstance(found, KnownDevice)
+    assert (device.vendor, found.card.family) in {(card.vendor, card.family) for card in CARDS if card.arch == arch}
+
+
+def test_arch_that_no_card_has_is_refused() -> None:
+    seen = host_overrides.observe(_probe, {"PATCHLOCK_OVERRIDE_ARCH": "gfx1109"})
+    cards = tuple(card for card in CARDS if card.arch in {"gfx1100", "gfx906", "sm_89"})
+    with pytest.raises(UsageError) as caught:
+        host_overrides.require_known_arch(seen, cards)
+    assert str(caught.value) == (
+        'PATCHLOCK_OVERRIDE_ARCH: this patchlock knows no card with the arch "gfx1109"; it knows gfx906, gfx1100'
+    )
+    host_overrides.require_known_arch(seen, ())
 
 
 def test_every_override_is_documented() -> None:

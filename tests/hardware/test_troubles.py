@@ -263,6 +263,12 @@ def test_what_a_remedy_needs_is_what_its_commands_use(name: str) -> None:
         assert "sudo" not in remedy.proof
 
 
+def test_remedy_that_leaves_a_choice_has_no_commands_for_both() -> None:
+    """Several commands are pasted together, one after the other."""
+    remedies = [remedy for entry in ENTRIES.values() for remedy in entry.remedies if len(remedy.commands) > 1]
+    assert [remedy.do for remedy in remedies if ", or " in remedy.do] == []
+
+
 @pytest.mark.parametrize(
     "command",
     sorted(

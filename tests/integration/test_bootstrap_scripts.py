@@ -50,11 +50,12 @@ def test_both_bootstraps_name_one_uv() -> None:
 
 
 CMDLETS = {
+    "Add-Type",
     "Copy-Item",
-    "Expand-Archive",
     "Get-FileHash",
     "Invoke-WebRequest",
     "New-Item",
+    "Out-File",
     "Out-Null",
     "Remove-Item",
     "Select-Object",
@@ -88,6 +89,8 @@ def powershell_troubles(source: bytes) -> list[str]:
         troubles.append("not ASCII: PowerShell 5.1 reads it in the code page of the machine")
     if b"`\n" in source.replace(b"\r\n", b"\n") or b'@"' in source or b"@'" in source:
         troubles.append("a line end that means something")
+    if names := re.findall(r"\b((?:Copy|Get|Remove|Test)-(?:Item|FileHash|Path)) (?!.*-LiteralPath)", source.decode()):
+        troubles.append(f"{', '.join(names)}: -Path takes [ and ] for wildcards")
     return troubles
 
 
@@ -105,12 +108,24 @@ def test_powershell_is_well_formed(newline: bytes) -> None:
         (b"$ErrorActionPreference = 'Continue'", b"$ErrorActionPreference = $true ? 'Continue' : 'Stop'"),
         (b"$uv = if", b"$uv = $null ?? if"),
         (b"$from = if", b"$from = $archive ?? $from; $from = if"),
-        (b"Expand-Archive", b"uv && Expand-Archive"),
-        (b"Expand-Archive", b"Invoke-Expression"),
+        (b"Add-Type", b"uv && Add-Type"),
+        (b"Add-Type", b"Invoke-Expression"),
+        (b"Remove-Item -LiteralPath", b"Remove-Item"),
         (b"# by a pip", "# by a pip…".encode()),
         (b"Start-Sleep 3;", b"Start-Sleep `\n3;"),
     ],
-    ids=["brace", "string", "ternary", "coalescing", "coalescing names", "and", "cmdlet", "not ASCII", "continuation"],
+    ids=[
+        "brace",
+        "string",
+        "ternary",
+        "coalescing",
+        "coalescing names",
+        "and",
+        "cmdlet",
+        "wildcards",
+        "not ASCII",
+        "continuation",
+    ],
 )
 def test_powershell_checker_sees(old: bytes, new: bytes) -> None:
     source = POWERSHELL.read_bytes()

@@ -252,6 +252,27 @@ def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
     assert told["error"]["code"] == "uncertain-choice"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("plan", "mini", "--profile", "needy"), id="a refusal"),
+        pytest.param(("info", "mini", "--json"), id="info"),
+        pytest.param(("bundle", "mini", "-o", "mini.bundle"), id="bundle"),
+        pytest.param(("export", "mini", "--format", "pylock"), id="export"),
+        pytest.param(("patch", "status", "mini"), id="patch status"),
+        pytest.param(("patch", "apply", "mini", "--source", "{upstream}"), id="patch apply"),
+        pytest.param(("install", "mini"), id="install that offers another profile"),
+    ],
+)
+def test_simulated_machine_is_named_once(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path], arguments: tuple[str, ...]
+) -> None:
+    _add_needy(locked)
+    path = pretend(_here(Node(path="/dev/kfd", is_usable=False)))
+    done = face(*(word.format(upstream=locked.upstream) for word in arguments))
+    assert done.stderr.splitlines().count(f"simulated machine: PATCHLOCK_HOST={path}") == 1
+
+
 def test_mistakes_of_a_profile_are_told_all_at_once(locked: miniature.World, face: Face) -> None:
     text = locked.profile.read_text(encoding="utf-8")
     locked.profile.write_text(text.replace("title", "titel").replace("python", "pyhton"), encoding="utf-8")
@@ -279,7 +300,7 @@ def test_install_for_another_platform_is_refused(
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
     there = on_paper.folder(other, "mini@tiny")
     for command in ("run", "verify"):
-        told = f"error[not-installed]: mini is not installed on tiny ({there}); run `patchlock install mini --profile tiny`\n"
+        told = f"simulated machine: PATCHLOCK_HOST={path}\nerror[not-installed]: mini is not installed on tiny ({there}); run `patchlock install mini --profile tiny`\n"
         assert face(command, "mini", "--profile", "tiny").stderr == told
 
 
@@ -365,7 +386,7 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
         "profile tiny: mini does not support needy, which would use your AMD card (gfx1201, 1002:7550)",
     ]
     for command in ("plan", "install"):
-        (told,) = face(command, "mini", "--profile", "needy").stderr.splitlines()
+        _, told = face(command, "mini", "--profile", "needy").stderr.splitlines()
         assert told.startswith("error[refused]: mini cannot run on needy on ")
         assert told.endswith("; run `patchlock install mini --profile tiny`")
 

@@ -360,7 +360,7 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     (tmp_path / "installed" / "mini@tiny" / "source").mkdir(parents=True, exist_ok=True)
     said = face("self", "remove", "--yes")
     assert said.returncode == 0
-    removal = "Remove-Item -Recurse -Force" if os.name == "nt" else "rm -rf"
+    removal = "Remove-Item -Recurse -Force -LiteralPath" if os.name == "nt" else "rm -rf"
     assert said.stdout.startswith(
         f"patchlock's own files are removed.\nYour own files stay in {tmp_path / 'installed' / 'mini@tiny'}\n"
         "Downloads are also in uv's cache, which other programs share. To remove it:\n"

@@ -42,6 +42,19 @@ def test_a_page_of_a_command_has_its_options_and_its_example(site: Path) -> None
     assert "| [`patch apply`](patch.md#patchlock-patch-apply) |" in (site / "commands" / "index.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("profile", "where"),
+    [
+        ("cpu", "the CPU"),
+        ("rocm-linux", "rocm"),
+        ("directml-onnx", "the CPU, with ONNX models on DmlExecutionProvider"),
+    ],
+)
+def test_a_page_of_a_profile_says_what_computes(site: Path, profile: str, where: str) -> None:
+    text = (site / "catalogue" / "profiles" / f"{profile}.md").read_text(encoding="utf-8")
+    assert f"\n- Computes on: {where}\n" in text
+
+
 def test_the_catalogue_says_why_a_pair_is_not_supported(site: Path) -> None:
     app = CATALOGUE.app("demo")
     refused = app.refusals[0]

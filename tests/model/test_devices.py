@@ -89,6 +89,21 @@ def test_no_name_is_no_card() -> None:
     assert isinstance(identify(Device(vendor="1002"), (_card("c", names=("AMD",)),)), UnknownDevice)
 
 
+def test_arch_alone_tells_the_family() -> None:
+    rows = tuple(dataclasses.replace(_card(chip), chip=chip) for chip in ("Raven", "Picasso"))
+    found = identify(Device(vendor="1002", arch="gfx902"), rows)
+    assert isinstance(found, KnownDevice)
+    assert (found.arch, found.card.chip, found.card.devices, shown_name(found)) == (
+        "gfx902",
+        "Raven or Picasso",
+        (),
+        "",
+    )
+    other = dataclasses.replace(rows[0], family="polaris")
+    for arch, cards in (("gfx902", (*rows, other)), ("gfx909", rows), ("", rows)):
+        assert isinstance(identify(Device(vendor="1002", arch=arch), cards), UnknownDevice)
+
+
 @pytest.mark.parametrize(
     ("table", "driver", "shown"),
     [

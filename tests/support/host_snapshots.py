@@ -72,7 +72,7 @@ def _device(found: KnownDevice | UnknownDevice) -> str:
         case KnownDevice(card=card, arch=arch):
             place = "integrated" if card.is_integrated else "a card"
             known = ", ".join(
-                (shown_name(found), card.chip, arch or "no arch", card.family, place, *filter(None, apart))
+                (shown_name(found) or "no name", card.chip, arch or "no arch", card.family, place, *filter(None, apart))
             )
         case UnknownDevice(arch=arch):
             known = ", ".join(("unknown", *filter(None, (arch, *apart))))

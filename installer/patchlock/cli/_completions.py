@@ -88,7 +88,7 @@ def completions_command(shell: str) -> None:
       patchlock completions bash > ~/.local/share/bash-completion/completions/patchlock
       patchlock completions zsh > ~/.zfunc/_patchlock
       patchlock completions fish > ~/.config/fish/completions/patchlock.fish
-      patchlock completions powershell >> $PROFILE
+      patchlock completions powershell | Add-Content -LiteralPath $PROFILE
     """
     from patchlock.cli._commands import patchlock
 

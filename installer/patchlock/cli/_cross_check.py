@@ -54,13 +54,14 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
     from patchlock.operations import cross_check
 
     cross_check.require_tools()
-    host = host_overrides.observe(probes.basic).host
+    observed = host_overrides.observe(probes.basic)
+    _output.report_overrides(observed)
     progress = _progress.progress(as_json)
     with progress.stage("cross-check"):
         lines = []
         for request in requests:
             progress.say(f"{request.app.name} × {request.profile.name} × {request.platform.name}")
-            lines.append(_ask(request, host))
+            lines.append(_ask(request, observed.host))
         progress.say(f"{sum(bool(line.opinions) for line in lines)} of {_lock_table.counted(len(lines))}")
     passed = all(line.good for line in lines)
     if as_json:

@@ -43,11 +43,10 @@ def _show(why_not: str | None, catalogue: Path | None, *, as_json: bool) -> int:
     Raises:
         PatchlockError: there is no such profile, or what is simulated or the catalogue has mistakes.
     """
-    from patchlock.hardware import host_overrides, probes, report
+    from patchlock.hardware import report
 
-    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    _output.report_overrides(observed)
-    look = report.build_report(_options.root(catalogue), observed)
+    root = _options.root(catalogue)
+    look = report.build_report(root, _options.observe(root))
     if why_not is not None:
         reasons = look.why_not(why_not)
         if as_json:

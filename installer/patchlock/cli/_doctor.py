@@ -65,7 +65,7 @@ def doctor_command(
       patchlock run demo 2>&1 | patchlock doctor demo --says-file -
     """
     from patchlock.environments import venv
-    from patchlock.hardware import doctor, host_overrides, on_paper, probes, report, system
+    from patchlock.hardware import doctor, on_paper, report, system
     from patchlock.model import hosts
     from patchlock.model.errors import TroubleError
     from patchlock.model.troubles import CONFIDENCES
@@ -76,8 +76,7 @@ def doctor_command(
         with _decoded(says_file) as log:
             lines += _lines(log, doctor.tells(opened.troubles()))
     environment = _environment(opened, app, profile) if app is not None else None
-    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    _output.report_overrides(observed)
+    observed = _options.observe(opened.root)
     look = report.build_report(opened.root, observed, profile)
     notes = look.choice.notes if profile and look.choice else ()
     unused = (*look.doubts, *look.warnings, *notes, *filter(None, [look.refusal]))

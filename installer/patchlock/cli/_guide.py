@@ -41,14 +41,12 @@ def guide() -> int:
     """
     from patchlock.catalogue import profile_summaries
     from patchlock.cli import _detect, _launcher
-    from patchlock.hardware import host_overrides, probes
     from patchlock.model.devices import identify
     from patchlock.operations import app_overview
 
     named = os.environ.get("PATCHLOCK_CATALOGUE")
     root = _options.checked_root(Path(named) if named else None)
-    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    _output.report_overrides(observed)
+    observed = _options.observe(root)
     if not observed.overrides:
         with contextlib.suppress(OSError):  # whether a home can be written is said by `install`
             _launcher.write(_options.home())  # the commands that are shown begin with it

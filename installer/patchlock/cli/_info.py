@@ -32,13 +32,10 @@ def info_command(app: str, catalogue: Path | None, as_json: bool) -> None:
       patchlock info xtts-webui
     """
     from patchlock.catalogue import app_summaries, pair_table, profile_summaries
-    from patchlock.hardware import host_overrides, probes
     from patchlock.operations import app_overview
 
     root = _options.checked_root(catalogue)
-    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    if not as_json:
-        _output.report_overrides(observed)
+    observed = _options.observe(root)
     profiles = profile_summaries.read_summaries(root)
     (seen,) = app_overview.overviews(root, profiles, observed, _options.cache(), [app])
     found = pair_table.pair_states([seen.app], profiles, app_summaries.is_locked(root, profiles))
@@ -90,7 +87,7 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
     ]
     parts += [*_list.refused(found), *_list.missing(found)]
     if seen.choice is not None:
-        words = ["patchlock", "run" if there else "install", app.name, *_options.given("catalogue")]
+        words = ["patchlock", "run" if there else "install", app.name, *_output.given("catalogue")]
         parts.append(f"\n{'Run' if there else 'Install'} it: {command_lines.joined(words)}")
     return "\n".join(parts)
 

@@ -404,8 +404,7 @@ def _checks(request: Request, report: InstallResult) -> str:
     checks = report.receipt.checks
     if _log.is_verbose() or not report.computed:
         return "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in checks)
-    device = {"cpu": "the CPU"}.get(request.profile.back_end, request.profile.back_end)
-    return f"{len(checks)} checks passed, {report.computed} kernels computed on {device}"
+    return f"{len(checks)} checks passed, {report.computed} kernels computed on {request.profile.computes_on}"
 
 
 def _has_earlier(request: Request, receipt: Receipt) -> bool:

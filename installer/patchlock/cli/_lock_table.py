@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from patchlock.cli import _folders, _launcher, _options, _output
+from patchlock.cli import _folders, _launcher, _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import LocksError
@@ -139,8 +139,8 @@ def relocks(pairs: Iterable[tuple[str, str, bool]]) -> tuple[str, ...]:
             apps.setdefault(() if len(stale) == len(of) else stale, []).append(app)
     commands = []
     for profiles, names in apps.items():
-        chosen = [word for one in profiles for word in ("--profile", one)] or _options.given("profile")
-        words = [*names, *chosen, *_options.given("platform", "source", "catalogue")]
+        chosen = [word for one in profiles for word in ("--profile", one)] or _output.given("profile")
+        words = [*names, *chosen, *_output.given("platform", "source", "catalogue")]
         commands.append(without_secrets(command_lines.joined(words)))
     return tuple(commands)
 

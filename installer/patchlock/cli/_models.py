@@ -46,8 +46,6 @@ def models_command(
     from patchlock.operations import models
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    if request.machine is not None and not as_json:
-        _output.report_overrides(request.machine.observed)
     request = dataclasses.replace(request, accept_changed=accept_changed)
     brought: tuple[LocatedFile, ...] = ()
     if fetch:

@@ -293,7 +293,7 @@ def _report(
     ]
     lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
     us = _launcher.own_command(_options.home())
-    repeated = [*(["--catalogue", str(named)] if named is not None else []), *_options.given("source")]
+    repeated = [*(["--catalogue", str(named)] if named is not None else []), *_output.given("source")]
     at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""
     pair = f"{proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
     verb = "lock" if locked.error is not None else "install"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patchlock.cli import _complete, _folders, _log
+from patchlock.cli import _complete, _folders, _log, _output
 from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
@@ -40,18 +40,6 @@ def common(function: F) -> F:
         envvar="PATCHLOCK_CATALOGUE",
         help="Folder with profiles/, patches/ and lockfiles/ (default: the one patchlock came with).",
     )(function)
-
-
-def given(*names: str) -> list[str]:
-    """Repeat options as the user gave them, for a command that can be pasted; what was not given is left out."""
-    context = click.get_current_context()
-    words: list[str] = []
-    for name in names:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            value = context.params[name]
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name}", str(one)]
-    return words
 
 
 def pair(function: F) -> F:
@@ -190,6 +178,25 @@ def open_catalogue(folder: Path | None) -> Catalogue:
     return reader.find(folder, home())
 
 
+def observe(root: Path) -> ObservedHost:
+    """Say which machine a command is for, and on stderr where it is simulated.
+
+    Args:
+        root: the catalogue's, which knows the archs of cards.
+
+    Raises:
+        UsageError: what is simulated cannot be read, or is nothing that there is.
+    """
+    from patchlock.catalogue import profile_summaries
+    from patchlock.hardware import host_overrides, probes
+
+    observed = host_overrides.observe(lambda: probes.probe(home()))
+    _output.report_overrides(observed)
+    if observed.overrides:
+        host_overrides.require_known_arch(observed, profile_summaries.cards(root))
+    return observed
+
+
 def request(
     catalogue: Path | None,
     app: str,
@@ -227,7 +234,6 @@ def request(
     """
     from patchlock.catalogue import optional_patches
     from patchlock.environments import generations
-    from patchlock.hardware import host_overrides, probes
     from patchlock.hardware.stored_choice import StoredChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.errors import CatalogueError
@@ -237,7 +243,7 @@ def request(
     wanted = opened.app(app)
     if profile is not None:
         opened.profile(profile)
-    observed = host_overrides.observe(lambda: probes.probe(home()))
+    observed = observe(opened.root)
     try:
         found = _possible(opened, wanted, profile, observed, failed)
     except CatalogueError:

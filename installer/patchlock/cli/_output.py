@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from patchlock.hardware.host_overrides import ObservedHost
     from patchlock.model.needs import Finding
 
+_TOLD = "patchlock.simulated"
+"""In click's context: which machine a command has named as simulated."""
 _NARROW = 30
 """Columns that a text needs at least to be broken between words."""
 _FEW = 2
@@ -60,9 +62,21 @@ def _catalogue() -> list[str]:
     context = click.get_current_context(silent=True)
     if context is None or "catalogue" not in context.params:
         return []
-    from patchlock.cli import _options
+    return given("catalogue")
 
-    return _options.given("catalogue")
+
+def given(*names: str) -> list[str]:
+    """Repeat options as the user gave them, for a command that can be pasted; what was not given is left out."""
+    import click
+
+    context = click.get_current_context()
+    words: list[str] = []
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            value = context.params[name]
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [f"--{name}", str(one)]
+    return words
 
 
 def note(text: str) -> None:
@@ -155,9 +169,14 @@ def warnings(sentences: Iterable[str]) -> str:
 
 
 def report_overrides(observed: ObservedHost) -> None:
-    """Say on stderr that the machine is not this one."""
-    if observed.overrides:
+    """Say on stderr, once in a command, that the machine is not this one."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    told = context.meta if context is not None else {}
+    if observed.overrides and told.get(_TOLD) != observed.overrides:
         echo(f"simulated machine: {', '.join(observed.overrides)}", err=True)
+        told[_TOLD] = observed.overrides
 
 
 def succeed(command: str, data: object, error: PatchlockError | None = None) -> int:

@@ -202,7 +202,7 @@ def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:
         words += [word for name in names for word in (option, name)]
     words += [] if made.lock.is_intact else ["--accept-edited-lock"]
     words += ["--local-addresses"] if request.local_addresses else []
-    words += _options.given("catalogue")
+    words += _output.given("catalogue")
     return without_secrets(command_lines.joined([made.app.name, *words]))
 
 

@@ -32,7 +32,6 @@ def print_warnings(found: ProfileChoice | None, *, as_json: bool, doubts: bool =
 
 def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) -> None:
     """Say in one line on stderr what was chosen and why, and in one more each what a person should know."""
-    _output.report_overrides(found.observed)
     if as_json:
         return
     print_warnings(found, as_json=as_json, doubts=doubts)

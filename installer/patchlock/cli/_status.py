@@ -44,7 +44,9 @@ def _nothing() -> str:
     """Say how to begin, where anything runs."""
     from patchlock.hardware import host_overrides, probes, selection
 
-    if reasons := tuple(selection.system_reasons(host_overrides.observe(probes.basic).host)):
+    observed = host_overrides.observe(probes.basic)
+    _output.report_overrides(observed)
+    if reasons := tuple(selection.system_reasons(observed.host)):
         return f"Nothing is installed, and nothing can be: {', and '.join(reasons)}"
     return "Nothing is installed. Start with `patchlock list`, or `patchlock install demo`"
 

@@ -108,7 +108,9 @@ def _request(catalogue: Catalogue, app: str, profile: str | None, platform: str 
 
     chosen = catalogue.profile(profile) if profile else _options.request(catalogue.root, app, None).profile
     names = [one.name for one in chosen.platforms]
-    here = platforms.platform_of(host_overrides.observe(probes.basic).host)
+    observed = host_overrides.observe(probes.basic)
+    _output.report_overrides(observed)
+    here = platforms.platform_of(observed.host)
     default = here.name if here is not None and here.name in names else names[0]
     wanted = platform or default
     if wanted not in names:
@@ -323,7 +325,7 @@ def _text(
         rows.insert(-1, ("patched", "\n".join(_patched(request, package))))
     if found is None:
         words = ["patchlock", "why", request.app.name, package.name]
-        words += _options.given("profile", "platform", "source", "catalogue")
+        words += _output.given("profile", "platform", "source", "catalogue")
         rows.append(("newer", f"not asked; this asks: {command_lines.joined([*words, '--alternatives'])}"))
     else:
         rows.append(("newer", "\n".join(_lost(request, lock, package, found, record))))

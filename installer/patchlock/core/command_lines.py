@@ -38,12 +38,14 @@ def program(path: str, *, windows: bool = _IS_WINDOWS) -> str:
 def removal(*folders: Path, windows: bool = _IS_WINDOWS) -> str:
     """Write what removes folders with all that is in them; git's own files are read-only."""
     words = (quoted(str(folder), windows=windows) for folder in folders)
-    return f"Remove-Item -Recurse -Force {', '.join(words)}" if windows else f"rm -rf {' '.join(words)}"
+    return f"Remove-Item -Recurse -Force -LiteralPath {', '.join(words)}" if windows else f"rm -rf {' '.join(words)}"
 
 
 def copy(folder: Path, target: str, *, windows: bool = _IS_WINDOWS) -> str:
     """Write what copies a folder to where there is none yet."""
-    return f"{'Copy-Item -Recurse' if windows else 'cp -r'} {joined([str(folder), target], windows=windows)}"
+    return (
+        f"{'Copy-Item -Recurse -LiteralPath' if windows else 'cp -r'} {joined([str(folder), target], windows=windows)}"
+    )
 
 
 def sequence(commands: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:

@@ -6,18 +6,18 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.model import hosts
-from patchlock.model.devices import ARCH
+from patchlock.model.devices import ARCH, Card, vendor_of
 from patchlock.model.errors import UsageError, nearest
 from patchlock.model.hosts import Device, Host, Node, Recording
 
 VARIABLE = "PATCHLOCK_HOST"
 OVERRIDES: Mapping[str, str] = {
-    "PATCHLOCK_OVERRIDE_ARCH": "the only device is one that computes this arch, such as gfx1201 or sm_89; empty: none",
+    "PATCHLOCK_OVERRIDE_ARCH": "the only device computes this arch, such as gfx1201, sm_89 or bmg; empty: none",
     "PATCHLOCK_OVERRIDE_DRIVER": "NVIDIA's driver has this version, such as 580.65",
     "PATCHLOCK_OVERRIDE_KERNEL": "the kernel has this version, such as 6.14",
     "PATCHLOCK_OVERRIDE_TEGRA": "this is a Jetson with this release of Jetson Linux, such as 38.4; empty: none",
@@ -38,7 +38,8 @@ _VALUES = {
 """What follows the prefix → how a value looks that is not empty, and what another one is not."""
 _LARGEST = 4 << 20
 """Bytes of a recording; a thousand devices are half a megabyte."""
-_NODES = {"gfx": ("/dev/kfd",), "sm_": ("/dev/nvidiactl",)}
+_NODES = {"1002": ("/dev/kfd",), "10de": ("/dev/nvidiactl",), "8086": ("/dev/dri/renderD128",)}
+"""PCI vendor → what Linux has where such a card works."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,23 @@ def observe(probe: Callable[[], Host], environ: Mapping[str, str] = os.environ) 
             host = _override(host, variable, value)
             told.append(f"{variable}={value}")
     return ObservedHost(recording=dataclasses.replace(recording, host=host), overrides=tuple(told))
+
+
+def require_known_arch(observed: ObservedHost, cards: Iterable[Card]) -> None:
+    """Refuse a simulated arch that no card of a table has; a table without cards knows none.
+
+    Raises:
+        UsageError: there is no such card.
+    """
+    variable = f"{_PREFIX}ARCH"
+    known = {card.arch: card.vendor for card in cards if card.arch}
+    for device in observed.host.devices if known else ():
+        if f"{variable}={device.arch}" in observed.overrides and device.arch not in known:
+            alike = [arch for arch, vendor in known.items() if vendor == device.vendor]
+            raise UsageError(
+                f'{variable}: this patchlock knows no card with the arch "{device.arch}"',
+                remedy=f"it knows {', '.join(sorted(alike, key=lambda arch: (len(arch), arch)))}",
+            )
 
 
 def _read(path: Path) -> Recording:
@@ -123,9 +141,8 @@ def _override(host: Host, variable: str, value: str) -> Host:
 def _with_arch(host: Host, arch: str) -> Host:
     if not arch:
         return dataclasses.replace(host, devices=())
-    vendor = "1002" if arch.startswith("gfx") else "10de"
-    simulated = Device(vendor=vendor, arch=arch)
-    wanted = _NODES[arch[:3]] if host.os == "linux" else ()
+    simulated = Device(vendor=vendor_of(arch), arch=arch)
+    wanted = _NODES[simulated.vendor] if host.os == "linux" else ()
     nodes = tuple(node for node in host.nodes if node.path not in wanted)
     there = tuple(Node(path=path, is_usable=True) for path in wanted)
     return dataclasses.replace(host, devices=(simulated,), nodes=(*nodes, *there))

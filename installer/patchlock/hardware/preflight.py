@@ -290,8 +290,8 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
                 path = facts.folders[0].path
                 written = f'"{path}"' if path.startswith("$env:") else f"""'{path.replace("'", "''")}'"""
                 command = (
-                    f"in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`; "
-                    f"`Remove-MpPreference -ExclusionPath {written}` takes it back"
+                    f"before the install, in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`. "
+                    f"After you have uninstalled the app, undo it: `Remove-MpPreference -ExclusionPath {written}`"
                 )
                 told = f"{resource.title}: {need.why}"
                 yield dataclasses.replace(_finding(need, resource, told, command, None), stops=False)

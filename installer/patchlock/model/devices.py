@@ -18,6 +18,8 @@ VENDORS: Mapping[str, str] = {"1002": "AMD", "106b": "Apple", "10de": "NVIDIA", 
 """PCI vendor → who that is, of those whose cards are in the table."""
 ARCH = re.compile(r"gfx[0-9a-f]{3,5}|sm_[0-9]{2,3}|dg[12]|bmg|(?:mtl|arl|ptl)-h|lnl-m")
 """What compiled code can be for."""
+_VENDOR_OF_ARCH = {"gfx": "1002", "sm_": "10de"}
+"""How an arch begins → who makes it; Intel names each of its own."""
 UNKNOWN = "unknown"
 """The family of cards that are not in the table."""
 FAMILIES: Mapping[str, str] = {
@@ -127,12 +129,17 @@ class UnknownDevice:
 
 
 def identify(device: Device, cards: Iterable[Card]) -> KnownDevice | UnknownDevice:
-    """Find a device in the table: by its ids and revision, by its ids, then by the name that its driver gives it."""
+    """Find a device in the table: by its ids and revision, by its ids, then by the name that its driver gives it.
+
+    Where nothing but its arch is known, it is a card without a name, of the family of that arch.
+    """
     rows = [card for card in cards if card.vendor == device.vendor]
     same = [card for card in rows if device.device in card.devices]
     by_revision = [card for card in same if device.revision in card.revisions]
     others = [card for card in same if not card.revisions]
     found = next(iter((*by_revision, *others)), None) or (None if device.device else _named(device.name, rows))
+    if found is None and not device.device and not device.name:
+        found = _of_arch(device.arch, rows)
     if found is None:
         return UnknownDevice(device=device, arch=device.arch)
     return KnownDevice(device=device, card=found, arch=device.arch or found.arch)
@@ -146,6 +153,25 @@ def _named(name: str, rows: Iterable[Card]) -> Card | None:
         return None
     chips = dict.fromkeys(card.chip for card in same)
     return dataclasses.replace(same[0], chip=" or ".join(chips)) if len(chips) > 1 else same[0]
+
+
+def _of_arch(arch: str, rows: Iterable[Card]) -> Card | None:
+    """Say what all cards of an arch have in common."""
+    same = [card for card in rows if card.arch == arch] if arch else []
+    if len({(card.family, card.is_integrated) for card in same}) != 1:
+        return None
+    chip = " or ".join(dict.fromkeys(card.chip for card in same))
+    wrong = same[0].wrong if len({card.wrong for card in same}) == 1 else None
+    return dataclasses.replace(same[0], devices=(), revisions=(), names=(), name="", chip=chip, wrong=wrong)
+
+
+def vendor_of(arch: str) -> str:
+    """Name the PCI vendor whose cards compute an arch.
+
+    Args:
+        arch: as `ARCH` has it.
+    """
+    return _VENDOR_OF_ARCH.get(arch[:3], "8086")
 
 
 def plain_name(name: str) -> str:

@@ -10,7 +10,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.model.backends import BACK_ENDS
-from patchlock.model.checks import Check
+from patchlock.model.checks import Check, OnnxSessionCheck
 from patchlock.model.fits import Fit, Platform, Successor
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.needs import Need
@@ -40,7 +40,7 @@ class Profile:
     successor: Successor | None = None
     """A profile that is better on the same machines."""
     back_end: Annotated[str, OneOf('there is no back end "{}"', BACK_ENDS)] = "cpu"
-    """What computes there, a key of `backends.BACK_ENDS`."""
+    """What torch computes with, a key of `backends.BACK_ENDS`."""
     indexes: Annotated[tuple[str, ...], Known('there is no recorded index "{}"', "indexes")] = ()
     from_pypi: tuple[NormalizedName, ...] = ()
     """Distributions that are taken from PyPI although the recorded indexes have some files of them."""
@@ -53,3 +53,10 @@ class Profile:
     needs: tuple[Need, ...] = ()
     """What such a machine must have beyond Python packages."""
     origin: Origin
+
+    @property
+    def computes_on(self) -> str:
+        """Name what computes: what torch does, and the providers of ONNX Runtime that a check demands beside it."""
+        asked = [one.provider for one in self.checks if isinstance(one, OnnxSessionCheck)]
+        torch = "the CPU" if self.back_end == "cpu" else self.back_end
+        return torch + (f", with ONNX models on {' and '.join(asked)}" if asked else "")
