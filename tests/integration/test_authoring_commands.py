@@ -161,7 +161,7 @@ ensure = [{{ check = "lacks", text = "# miniature" }}]
             True,
             (
                 'the shared set "words" makes such an edit too (words-text): to use it, add "words" to `shared` in [app] '
-                "of {app}, and remove the new patch"
+                "of {app}, and remove the new patch readme-by-text"
             ),
         ),
         (
@@ -169,8 +169,8 @@ ensure = [{{ check = "lacks", text = "# miniature" }}]
             'profiles = ["tiny"]',
             True,
             (
-                'the shared set "words" makes such an edit too on tiny (words-text): remove the new patch, or give it the '
-                "other `profiles`"
+                'the shared set "words" makes such an edit too (words-text): remove the new patch readme-by-text, or give '
+                "it other `profiles` than tiny"
             ),
         ),
     ],
@@ -207,13 +207,39 @@ def test_a_shared_set_that_changes_an_edited_line_otherwise_is_told(
     assert done.returncode == 0, done.stderr
     assert (
         'note: the shared set "words" changes lines of your edits in another way (words-text at README.md:1): remove the '
-        f'new patch, or leave out those of the set: `without = ["words-text"]` in [app] of {world.app}\n'
+        f'new patch readme-by-text, or leave out those of the set: `without = ["words-text"]` in [app] of {world.app}\n'
     ) in done.stderr
     assert (
         "note: README.md is text for people and no code: remove its patch, unless it must be patched\n" in done.stderr
     )
     world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nwithout = ["words-text"]\n'))
     assert patchlock("patch", "test", "mini").returncode == 0
+
+
+def test_all_profiles_on_which_a_shared_set_changes_edited_lines_are_named(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    world.profile.with_name("other.toml").write_text(world.profile.read_text().replace("Tiny", "Other"))
+    (folder := world.catalogue / "patches" / "shared").mkdir()
+    title, table = SHARED.split("[[patch]]")
+    text = f"[[patch]]{table}".replace("# minimal", "# tiny").replace(
+        '"lacks", text = "# miniature"', '"contains", text = "#"'
+    )
+    other = text.replace('"text"', '"more"').format('profiles = ["other"]')
+    (folder / "words.toml").write_text(title + f"[[patch]]{table}".format('profiles = ["tiny"]') + other)
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nshared = ["words"]\n'))
+    (edited := tmp_path / "edited").mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+    (edited / "new.py").write_text("new = 1\n")
+    words = ("patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app))
+    done = patchlock(*words)
+    assert 'paths = ["new.py"]' in world.app.read_text()
+    assert (
+        'note: the shared set "words" changes lines of your edits in another way (words-text at README.md:1, words-more '
+        "at README.md:1): remove the new patch readme-by-text, or give it other `profiles` than other, tiny, or leave out "
+        f'those of the set: `without = ["words-text", "words-more"]` in [app] of {world.app}\n'
+    ) in done.stderr
 
 
 def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:

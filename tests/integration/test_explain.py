@@ -187,6 +187,24 @@ def test_edits_say_for_which_profiles_they_were_found(
     assert [one.get("profiles") for one in tomllib.loads(toml)["patch"]] == profiles
 
 
+def test_patches_that_leave_out_a_profile_that_was_added_later_are_named(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    stack(world, tmp_path, b"models==4.37\nweb\n")
+    (world.profile.parent / "other.toml").write_text(world.profile.read_text())
+    line = len(world.app.read_text().splitlines()) + 2
+    table = (
+        '\n[[patch]]\nid = "models-that-are-there"\nwhy = "x"\nsource = "tests"\nop = "set-requirement"\n'
+        'paths = ["requirements.txt"]\nname = "models"\nspecifier = "==4.36.2"\nprofiles = ["tiny"]\n'
+        'ensure = [{ check = "requirement", name = "models", specifier = "==4.36.2" }]\n'
+    )
+    world.app.write_text(world.app.read_text() + table)
+    assert (
+        "patch models-that-are-there changes models, but not on other: if it should, add other to its `profiles` "
+        f"(patches/mini/app.toml:{line})\n"
+    ) in patchlock("lock", "mini", "--profile", "other").stdout
+
+
 def test_the_cut_off_is_named_where_it_is_the_reason(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     stack(world, tmp_path, b"young==1.0\nweb\n")
     root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))

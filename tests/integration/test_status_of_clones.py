@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,15 @@ def test_half_done_move_is_named(conflicting: Path, patchlock: Patchlock) -> Non
     patchlock(*_command(line))
     assert "mine()" in (conflicting / "app.py").read_text()
     assert "half done" not in patchlock("patch", "status", *_options(conflicting)).stdout
+
+
+def test_merge_whose_conflicts_patches_had_caused_goes_on_with_git(clone: Path, patchlock: Patchlock) -> None:
+    public = clone.parent / "public"
+    (public / "app.py").write_text((clone / "app.py").read_text().replace('"cuda"', 'str("cuda")'))
+    git(public, "commit", "-q", "-a", "-m", "upstream")
+    assert patchlock("patch", "apply", *_options(clone)).returncode == 0
+    git(clone, "commit", "-q", "-a", "-m", "patched")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(clone, "pull", "-q", "--no-rebase")
+    said = patchlock("patch", "apply", *_options(clone))
+    assert said.stdout.splitlines()[-1] == f"now go on with git: `git -C {clone} merge --continue`"

@@ -169,6 +169,20 @@ def test_patch_status_after_a_rollback(installed: Path, world: World, patchlock:
     assert "drifted" not in patchlock("patch", "status", "mini").stdout
 
 
+def test_patch_status_tells_an_edit_elsewhere_from_one_of_the_patched_place(
+    installed: Path, patchlock: Patchlock
+) -> None:
+    app = installed / "source" / "app.py"
+    patched = app.read_text()
+    app.write_text(f"{patched}# mine\n")
+    said = patchlock("patch", "status", "mini").stdout
+    assert "  already ours" in said
+    assert "(with your edits)" in said
+    assert "drifted" not in said
+    app.write_text(patched.replace('"cpu"', '"cuda"') + "# mine\n")
+    assert "drifted by the user  app.py" in patchlock("patch", "status", "mini").stdout
+
+
 def test_source_that_lacks_files_is_told_as_that(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     public = tmp_path / "public"
     shutil.copytree(world.upstream, public)

@@ -212,13 +212,35 @@ def test_fork_that_commits_its_edit_of_a_file_that_a_patch_makes(clone: Path, up
     assert git(clone, "status", "--short") == ""
 
 
-def test_edit_that_takes_a_patch_back_is_told(clone: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "edited", "kind", "detail"),
+    [
+        (
+            "device = choose()",
+            'device = "cuda"  # mine',
+            OutcomeKind.DRIFTED,
+            "in your file: line 5: it has the string 'cuda'",
+        ),
+        (
+            "device = choose()\n",
+            'line5 = "cuda"\n',
+            OutcomeKind.DRIFTED,
+            "in your file: line 5: it has the string 'cuda'",
+        ),
+        ("device = choose()", "device = choose()  # mine", OutcomeKind.ALREADY_OURS, "with your edits"),
+        ("line2 = 2", "line2 = 2  # mine", OutcomeKind.ALREADY_OURS, "with your edits"),
+        ("line4 = 4", 'line4 = "cuda"', OutcomeKind.ALREADY_OURS, "with your edits: line 4: it has the string 'cuda'"),
+        ("line2 = 2", 'line2 = "cuda"', OutcomeKind.ALREADY_OURS, "with your edits: line 2: it has the string 'cuda'"),
+    ],
+    ids=["taken-back", "replaced", "kept", "elsewhere", "needs-it-beside", "needs-it-elsewhere"],
+)
+def test_edit_of_the_patched_place_is_told_from_one_elsewhere(
+    clone: Path, line: str, edited: str, kind: OutcomeKind, detail: str
+) -> None:
     apply(clone)
-    (clone / "app.py").write_text(PATCHED.replace("choose()", '"cuda"  # mine').replace("line1", "first"))
+    (clone / "app.py").write_text(PATCHED.replace(line, edited).replace("line9", "last"))
     _, _, outcomes = clone_patches.status(trees.open_tree(clone), WANTED, clone.parent / "cache")
-    assert [(o.kind, o.detail) for o in outcomes] == [
-        (OutcomeKind.DRIFTED, "in your file: line 5: it has the string 'cuda'")
-    ]
+    assert [(o.kind, o.detail) for o in outcomes] == [(kind, detail)]
 
 
 def test_folder_that_is_no_clone(tmp_path: Path) -> None:

@@ -364,3 +364,63 @@ def test_choice_in_a_merge_that_git_was_not_told_of_is_staged(clone: Path, upstr
     assert done.moved.conflicts == ()
     git(clone, "commit", "-q", "--no-edit")
     assert git(clone, "show", "HEAD:other.py") == "x = 'both'"
+
+
+def _fork(clone: Path, upstream: Path, **committed: str) -> Path:
+    """Give another clone of a fork that has committed the patches, after upstream has gone on in the same lines."""
+    commit(upstream, gone='g = "cuda"\n')
+    git(clone, "pull", "-q")
+    apply(clone)
+    commit(clone, **{"app": read(clone).replace("line1 = 1", "line1 = 'mine'"), **committed})
+    (upstream / "gone.py").unlink()
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone.parent, "clone", "-q", str(clone), "fork")
+    git(clone.parent / "fork", "remote", "add", "upstream", str(upstream))
+    git(clone.parent / "fork", "fetch", "-q", "upstream")
+    return clone.parent / "fork"
+
+
+JOINS = [
+    pytest.param(("merge", "upstream/main"), "--theirs", id="merge"),
+    pytest.param(("rebase", "upstream/main"), "--ours", id="rebase"),
+    pytest.param(("cherry-pick", "origin/main"), "--ours", id="cherry-pick"),
+]
+
+
+@pytest.mark.parametrize(("words", "_side"), JOINS)
+def test_conflict_of_patches_that_another_clone_has_committed_is_resolved(
+    clone: Path, upstream: Path, words: tuple[str, ...], _side: str
+) -> None:
+    fork = _fork(clone, upstream)
+    if words[0] == "cherry-pick":
+        git(fork, "checkout", "-q", "upstream/main")
+    git(fork, *words, allowed=(1,))
+    assert len(git(fork, "diff", "--name-only", "--diff-filter=U").split()) == 2
+    done = apply(fork)
+    assert done is not None
+    assert done.moved.conflicts == ()
+    assert move.going_on(trees.open_tree(fork)) == f"git -C {fork} {words[0]} --continue"
+    git(fork, "-c", "core.editor=true", words[0], "--continue")
+    assert git(fork, "status", "--short") == ""
+    assert read(fork) == PATCHED.replace("line1 = 1", "line1 = 'mine'").replace("choose()", "pick(choose(), 2)")
+    assert not (fork / "gone.py").exists()
+
+
+@pytest.mark.parametrize(("words", "side"), JOINS)
+def test_upstreams_side_of_a_line_that_other_patches_have_made_is_named(
+    clone: Path, upstream: Path, words: tuple[str, ...], side: str
+) -> None:
+    fork = _fork(clone, upstream, app=PATCHED.replace("choose()", "choose(0)"))
+    if words[0] == "cherry-pick":
+        git(fork, "checkout", "-q", "upstream/main")
+    git(fork, *words, allowed=(1,))
+    done = apply(fork)
+    assert done is not None
+    error = move.git_first(trees.open_tree(fork), done.moved.left_by_git, patched=done.applied)
+    assert commands_of(error)[-1] == ["checkout", side, "app.py"]
+    git(fork, *commands_of(error)[-1])
+    done = apply(fork)
+    assert done is not None
+    assert done.moved.conflicts == ()
+    git(fork, "-c", "core.editor=true", words[0], "--continue", allowed=(0, 1))
+    assert read(fork) == PATCHED.replace("choose()", "pick(choose(), 2)")

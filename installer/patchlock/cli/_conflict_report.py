@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
     from patchlock.locks.relock import CutOff
     from patchlock.locks.resolution_inputs import ResolutionInputs
+    from patchlock.model.patch import Patch
 
 
 _SHOWN = 8
@@ -102,6 +103,8 @@ def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"conflict {number}"]
         lines += [f"  {row}" for row in _table(conflict)]
+    if elsewhere := _on_other_profiles(explanation, order):
+        lines += ["", *elsewhere]
     if explanation.builds:
         lines += ["", *_builds(explanation, order)]
     for number, tried in enumerate(explanation.tried, 1):
@@ -121,6 +124,27 @@ def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"uv about conflict {number}:", *_words(conflict)]
     return "\n".join(lines)
+
+
+def _on_other_profiles(explanation: Explanation, order: ResolutionInputs) -> list[str]:
+    """Name the app's patches that change what cannot be together, but not on this profile, which may be newer."""
+    profile = order.profile.name
+    changing: dict[str, list[Patch]] = {
+        str(culprit.member.name): []
+        for conflict in explanation.conflicts
+        for culprit in conflict.culprits
+        if culprit.member
+    }
+    for patch in order.app.patches:
+        if (name := getattr(patch.op, "name", None)) in changing:
+            changing[name].append(patch)
+    return [
+        f"patch {patch.id} changes {name}, but not on {profile}: if it should, add {profile} to its `profiles` "
+        f"({patch.origin})"
+        for name, patches in changing.items()
+        if not any(not patch.profiles or profile in patch.profiles for patch in patches)
+        for patch in patches
+    ]
 
 
 def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:

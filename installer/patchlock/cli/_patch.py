@@ -235,9 +235,14 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
     from patchlock.environments import generations
     from patchlock.model.digests import sha256
     from patchlock.model.patch import OutcomeKind
+    from patchlock.patches import edited_file
+    from patchlock.patches.evaluation import DIRECT
+    from patchlock.patches.outcomes import LEFT_AS_IT_IS
 
     changes = {change.path: change for change in upstream.patched.changes}
-    if outcome.path not in changes or outcome.path is None or not request.installation.source.exists():
+    if outcome.path not in changes or outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
+        return outcome
+    if not request.installation.source.exists():
         return outcome
     change = changes[outcome.path]
     file = request.installation.source / request.app.directory / outcome.path
@@ -248,7 +253,10 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
         return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS)
     if present == change.before:
         return outcome
-    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="the file is neither upstream's nor ours")
+    if present is None:
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="you have removed the file")
+    patch = next(patch for patch in request.app.patches if patch.id == outcome.patch)
+    return edited_file.outcome_with_edits(patch, change, outcome, present, DIRECT)
 
 
 @patch_command.command("diff")

@@ -120,30 +120,33 @@ def _shared_sets(into: Path | None, text: str) -> tuple[tuple[SharedSet, ...], t
 def _same_edits(
     used: tuple[SharedSet, ...], unused: tuple[SharedSet, ...], authored: Authored, edits: Edits, into: Path | None
 ) -> Iterator[str]:
-    """Say which shared sets make an edit that a new patch makes, a sentence without full stop each."""
+    """Say which shared sets change lines that new patches change, a sentence without full stop each."""
     from patchlock.catalogue.authoring import assembly
 
     for one in (*used, *unused):
         rest = [patch for patch in one.patches if patch.id not in authored.known]
-        made = [patch for patch in rest if assembly.shares_edits(patch, edits.before, edits.after)]
-        if made:
-            profiles = {profile for patch in made for profile in patch.profiles}
-            where = f" on {', '.join(sorted(profiles))}" if all(patch.profiles for patch in made) else ""
-            use = f'to use it, add "{one.name}" to `shared` in [app] of {into}, and ' if one in unused else ""
-            keep = ", or give it the other `profiles`" if where else ""
-            ids = ", ".join(patch.id for patch in made)
-            yield f'the shared set "{one.name}" makes such an edit too{where} ({ids}): {use}remove the new patch{keep}'
-        met = {
-            patch.id: line
-            for patch in (rest if one in used else ())
-            if patch not in made and (line := assembly.meeting_line(patch, edits.before, edits.after))
-        }
-        if met:
-            where = ", ".join(f"{patch} at {line}" for patch, line in met.items())
-            yield (
-                f'the shared set "{one.name}" changes lines of your edits in another way ({where}): remove the new '
-                f"patch, or leave out those of the set: `without = {json.dumps([*met])}` in [app] of {into}"
-            )
+        by_new = assembly.shared_lines(rest, authored.patches, edits.before)
+        same = {new for new, told in by_new.items() if all(is_same for _, is_same in told.values())}
+        for news in (same, by_new.keys() - same if one in used else ()):
+            if not news:
+                continue
+            names = [new for new in by_new if new in news]
+            at = {patch: line for new in reversed(names) for patch, (line, _) in by_new[new].items()}
+            patches = [patch for patch in rest if patch in at]
+            remove = f"remove the new patch{'' if len(names) == 1 else 'es'} {', '.join(names)}"
+            if all(patch.profiles for patch in patches):
+                profiles = ", ".join(sorted({profile for patch in patches for profile in patch.profiles}))
+                remove += f", or give {'it' if len(names) == 1 else 'them'} other `profiles` than {profiles}"
+            ids = [patch.id for patch in patches]
+            if news is same:
+                use = f'to use it, add "{one.name}" to `shared` in [app] of {into}, and ' if one in unused else ""
+                yield f'the shared set "{one.name}" makes such an edit too ({", ".join(ids)}): {use}{remove}'
+            else:
+                where = ", ".join(f"{patch.id} at {at[patch]}" for patch in patches)
+                yield (
+                    f'the shared set "{one.name}" changes lines of your edits in another way ({where}): {remove}, '
+                    f"or leave out those of the set: `without = {json.dumps(ids)}` in [app] of {into}"
+                )
 
 
 def _append(into: Path, known: str, text: str) -> None:

@@ -354,6 +354,7 @@ def warn(sentences: tuple[str, ...]) -> None:
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
     """Say what was done, and give the exit code: 1 where the user has something to resolve."""
     from patchlock.cli._plan import outcome_data, outcome_lines
+    from patchlock.worktree import move
 
     if done is None:
         return _nothing_to_do(tree, wanted.name, command, as_json)
@@ -361,9 +362,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     conflicts = [path for path in done.moved.conflicts if path not in left]
     git_first = None
     if left:
-        from patchlock.worktree import move
-
-        git_first = move.git_first(tree, left, is_part=bool(done.moved.written))
+        git_first = move.git_first(tree, left, is_part=bool(done.moved.written), patched=done.applied)
     if as_json:
         data = {
             "changed": not left or bool(done.moved.written),
@@ -385,6 +384,8 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     if done.moved.left_stash and not conflicts:
         drop = f"git -C {command_lines.quoted(str(tree.root))} stash drop"
         _output.echo(f"your files have all that git's autostash, stash@{{0}}, has kept; remove it: `{drop}`")
+    if not done.moved.conflicts and (go_on := move.going_on(tree)):
+        _output.echo(f"now go on with git: `{go_on}`")
     if conflicts:
         error = _edits_meet(tree, conflicts, command)
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)

@@ -41,8 +41,9 @@ class OutcomeKind(enum.Enum):
         return "already fixed" if self is OutcomeKind.FIXED_UPSTREAM else self.value
 
 
-NOTHING, WAITS = "nothing there needs it", "waits for the conflict in"
-"""Details of an outcome: of a patch that is gone; the begin of one where both sides of a conflict stand in the file."""
+NOTHING, WAITS, WITH_EDITS = "nothing there needs it", "waits for the conflict in", "with your edits"
+"""Details of an outcome: of a patch that is gone; the beginning of one where both sides of a conflict stand in the
+file, and of one whose place is as we left it in a file that the user has edited."""
 BLOCKING = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE})
 """Outcomes with which a patch is not applied, so that nothing may be installed if it is required."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import BLOCKING, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, WITH_EDITS, FileChange, Outcome, OutcomeKind, Patch, Patched
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
@@ -70,6 +71,46 @@ def apply(
         return None
     upstream = next((change.before for change in upstreams.changes if change.path == path), None) or b""
     return EditedFile(data=after, replaced=tuple(replaced_lines(path, upstream, data, after, patched.outcomes)))
+
+
+def outcome_with_edits(
+    patch: Patch, change: FileChange, outcome: Outcome, data: bytes, evaluator: Evaluator
+) -> Outcome:
+    """Say how a patch stands in a file that is neither upstream's nor ours; only an edit of its place undoes it.
+
+    Args:
+        patch: the patch.
+        change: what all patches make of upstream's file.
+        outcome: of the patch, in upstream's file.
+        data: the user's file.
+        evaluator: whom to ask.
+    """
+    problems = engine.failed_ensures(patch, change.path, data, evaluator)
+    if problems and _is_place_edited(change, outcome, data):
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
+    detail = f"{WITH_EDITS}: {problems[0]}" if problems else WITH_EDITS
+    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail=detail)
+
+
+def _is_place_edited(change: FileChange, outcome: Outcome, data: bytes) -> bool:
+    """Tell whether a user's file differs from the patched one where the patch has changed it; if in doubt, yes."""
+    old, made, mine = (_lines(change.path, version) for version in (change.before or b"", change.after, data))
+    lines = {site.line - 1 for site in outcome.sites}
+    places = [
+        (first, last)
+        for kind, start, end, first, last in difflib.SequenceMatcher(a=old, b=made, autojunk=False).get_opcodes()
+        if kind != "equal" and any(start <= line <= max(start, end - 1) for line in lines)
+    ]
+    edits = [
+        (start, end)
+        for kind, start, end, _, _ in difflib.SequenceMatcher(a=made, b=mine, autojunk=False).get_opcodes()
+        if kind != "equal"
+    ]
+    return not places or any(
+        start <= first <= end if first == last else start < last and first < end
+        for first, last in places
+        for start, end in edits
+    )
 
 
 def replaced_lines(

@@ -109,10 +109,10 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
     new = trees.everything(repository, goal.target)
     wanted = trees.everything(repository, trees.upstream_of(repository, goal.target))
     states = _States.of(tree, goal, where)
-    snapshot, plan = _look(tree, states, new, where, work)
+    snapshot, plan = _look(tree, states, new, where, work, goal)
     if renames := {} if goal.restore_all else _users_renames(tree, states, new, snapshot):
         states, new, wanted = states.renamed(renames), _renamed(renames, new), _renamed(renames, wanted)
-        snapshot, plan = _look(tree, states, new, where, work)
+        snapshot, plan = _look(tree, states, new, where, work, goal)
         files = {path: entry for path, entry in snapshot.files.items() if path not in renames}
         snapshot = dataclasses.replace(snapshot, files=files, missing=snapshot.missing - renames.keys())
         plan.renames = renames
@@ -329,7 +329,9 @@ def _merge_commits(tree: Tree, base: CommitId, one: CommitId, other: CommitId) -
     return found
 
 
-def _look(tree: Tree, states: _States, new: Entries, where: BranchState | None, work: Path) -> tuple[Snapshot, Plan]:
+def _look(
+    tree: Tree, states: _States, new: Entries, where: BranchState | None, work: Path, goal: Goal
+) -> tuple[Snapshot, Plan]:
     """Read the working tree; of files in which git has left a conflict, the user's side, where it can be told."""
     plan = Plan()
     sides: dict[PurePosixPath, Entry | None] = {}
@@ -340,7 +342,10 @@ def _look(tree: Tree, states: _States, new: Entries, where: BranchState | None, 
             if place in states.pulled:
                 plan.resolved[place], plan.bases[place] = None, [None]
             continue
-        if new.get(path) == states.before.get(path) == states.pulled.get(path):
+        # The patches may have been committed, here or elsewhere, in another version than the one known to be applied.
+        made = goal.by_meaning(path, unmerged.base) if goal.by_meaning and unmerged.base is not None else None
+        patched = made.data if made is not None and made.data != unmerged.base else None
+        if new.get(path) == states.before.get(path) == states.pulled.get(path) and patched is None:
             continue  # nothing of ours is in it
         found = _users_side(tree, path, unmerged, states.pulled.get(path))
         if found is None:
@@ -353,6 +358,7 @@ def _look(tree: Tree, states: _States, new: Entries, where: BranchState | None, 
             base = _stored(tree, unmerged.base, unmerged) if unmerged.base is not None else None
             before, pulled, origin = states.of_path(path)[:3]
             plan.bases[path] = [base] if origin == pulled else [before, base, origin]
+            plan.bases[path] += [_stored(tree, patched, unmerged)] if patched is not None else []
     wanted = [
         path
         for path in {**states.before, **new}

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import command_lines
 from patchlock.model.errors import NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import WAITS, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.patches.evaluation import DIRECT, Evaluator
@@ -173,9 +173,12 @@ def by_meaning(
 
 
 def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Report what was found in upstream, but where the user's edits took something back."""
+    """Report what was found in upstream, but where the user's edits took something back or need the patch."""
     pairs = zip(patched.outcomes, outcomes, strict=True)
-    return tuple(now if now.kind is OutcomeKind.DRIFTED else found for found, now in pairs)
+    told = f"{WITH_EDITS}: "
+    return tuple(
+        now if now.kind is OutcomeKind.DRIFTED or now.detail.startswith(told) else found for found, now in pairs
+    )
 
 
 def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
@@ -409,7 +412,4 @@ def _in_tree(
         detail = "your sparse checkout leaves the file out" if path in left_out else "you have removed the file"
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-    problems = engine.failed_ensures(patch, change.path, present, evaluator)
-    if problems:
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
-    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="with your edits")
+    return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)

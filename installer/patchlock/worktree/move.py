@@ -521,8 +521,18 @@ def not_done(tree: Tree, name: str) -> GitFirstError:
     )
 
 
-def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False) -> GitFirstError:
-    """Say that git's own conflict in some files has to be ended first, and how; the others may have been written."""
+def git_first(
+    tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False, patched: CommitId | None = None
+) -> GitFirstError:
+    """Say that git's own conflict in some files has to be ended first, and how.
+
+    Args:
+        tree: the clone.
+        paths: the files.
+        is_part: the others have been written.
+        patched: the patched commit that the tree is brought to, if it shall be said how to take upstream's side of its
+            files.
+    """
     name, _ = _branch_state.unfinished(tree.repository)
     is_all = {*map(PurePosixPath, _journal.others(tree, None))} <= {*paths}
     clone = command_lines.joined(["git", "-C", str(tree.root)])
@@ -532,9 +542,32 @@ def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = Fal
     if name:
         finish += f", `{clone} {name} --continue`" if is_all else ""
         finish += f", or go back with `{clone} {name} --abort`"
+    if side := _upstreams_side(tree, paths, patched):
+        finish += f"; `{clone} checkout {side}` takes upstream's side where you have nothing but patches"
     so = "so no patch was put there" if is_part else "so nothing was changed"
     return GitFirstError(
         f"git's own conflict stands in {', '.join(map(str, paths))}, {so}",
         where=str(tree.root),
         remedy=f"{finish}; then run this again",
     )
+
+
+def _upstreams_side(tree: Tree, paths: Iterable[PurePosixPath], patched: CommitId | None) -> str:
+    """Give the words that take upstream's side of those files that a patched commit patches, "" for none."""
+    upstream = trees.upstream_of(tree.repository, patched) if patched else None
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, patched))
+    unmerged = _branch_state.read(tree, None).unmerged
+    there = [path for path in paths if path in unmerged and path in before and before[path] != after.get(path)]
+    data = trees.contents(tree.repository, [before[path] for path in there])
+    sides: dict[str, list[str]] = {"--ours": [], "--theirs": []}
+    for path in there:
+        known = data[before[path].blob]
+        sides["--ours"] += [str(path)] if unmerged[path].ours == known else []
+        sides["--theirs"] += [str(path)] if unmerged[path].theirs == known else []
+    return next((f"{side} {command_lines.joined(names)}" for side, names in sides.items() if names), "")
+
+
+def going_on(tree: Tree) -> str:
+    """Give the command that goes on with a merge or the like of the user's, "" where he is in none."""
+    name, _ = _branch_state.unfinished(tree.repository) if tree.is_clone else ("", None)
+    return f"{command_lines.joined(['git', '-C', str(tree.root)])} {name} --continue" if name else ""

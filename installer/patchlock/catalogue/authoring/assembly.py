@@ -16,6 +16,7 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine, trials
 
 Files = Mapping[PurePosixPath, bytes]
+_Hunk = tuple[int, int, tuple[bytes, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,29 +103,37 @@ def _is_done(patch: Patch, before: Files, after: Files) -> bool:
     )
 
 
-def shares_edits(patch: Patch, before: Files, after: Files) -> bool:
-    """Tell whether a patch makes an edit of the tree: the same lines in the place of the same lines."""
-    changes = engine.apply((patch,), before).changes
-    return any(
-        _hunks(change.before or b"", change.after) & _hunks(before.get(change.path, b""), after[change.path])
-        for change in changes
-        if change.path in after
-    )
+def shared_lines(
+    patches: Iterable[Patch], written: Sequence[Written], before: Files
+) -> dict[str, dict[Patch, tuple[str, bool]]]:
+    """Tell which patches change lines that new patches change too.
+
+    Returns:
+        Id of a new patch → the others → the first of those lines of upstream's, `path:line`, and whether both make the
+        same of all of them.
+    """
+    new = {one.patch.id: one.patch for one in written}
+    changed = [(patch, engine.apply((patch,), before).changes) for patch in patches]
+    found: dict[str, dict[Patch, tuple[str, bool]]] = {}
+    for name, one in new.items() if any(changes for _, changes in changed) else ():
+        follows = [new[other] for other in one.after if other in new]
+        made = {change.path: change.after for change in engine.apply((*follows, one), before).changes}
+        for patch, change in ((patch, change) for patch, changes in changed for change in changes):
+            if change.path in made:
+                theirs, ours = (_hunks(change.before or b"", data) for data in (change.after, made[change.path]))
+                lines = [hunk for hunk in sorted(theirs) if hunk in ours or any(_meet(hunk, other) for other in ours)]
+                if lines:
+                    told = found.setdefault(name, {})
+                    first, is_same = told.get(patch, (f"{change.path}:{lines[0][0] + 1}", True))
+                    told[patch] = (first, is_same and all(hunk in ours for hunk in lines))
+    return found
 
 
-def meeting_line(patch: Patch, before: Files, after: Files) -> str:
-    """Name the first line of upstream's that a patch and an edit of the tree change, `path:line`; "" for none."""
-    for change in engine.apply((patch,), before).changes:
-        if change.before is None or change.path not in after:
-            continue
-        theirs, ours = (_hunks(change.before, data) for data in (change.after, after[change.path]))
-        for i, j, _ in sorted(theirs):
-            if any(i < end and start < j for start, end, _ in ours):
-                return f"{change.path}:{i + 1}"
-    return ""
+def _meet(one: _Hunk, other: _Hunk) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
-def _hunks(before: bytes, after: bytes) -> set[tuple[int, int, tuple[bytes, ...]]]:
+def _hunks(before: bytes, after: bytes) -> set[_Hunk]:
     """Give which lines are replaced by which others."""
     old, new = before.splitlines(), after.splitlines()
     opcodes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
