@@ -101,7 +101,10 @@ def test_file_that_cannot_be_read_is_refused(name: str, why: str, tmp_path: Path
             "gfx1201",
             {
                 "devices": (Device(vendor="1002", arch="gfx1201"),),
-                "nodes": (Node(path="/dev/kfd", is_usable=True),),
+                "nodes": (
+                    Node(path="/dev/kfd", is_usable=True),
+                    Node(path="/dev/dri/renderD128", is_usable=True),
+                ),
             },
         ),
         (

@@ -244,6 +244,9 @@ def test_doctor_of_an_app_that_is_not_there_says_so(face: Face, locked: World) -
     done = face("doctor", "mini")
     assert (done.returncode, done.stderr) == (
         1,
-        "error[not-installed]: mini is not installed; run `patchlock install mini`\n",
+        (
+            "error[not-installed]: mini is not installed; `patchlock plan mini` says what this machine lacks for it, "
+            "`patchlock install mini` installs it\n"
+        ),
     )
     assert face("doctor", "minj").stderr.startswith('error[unknown-app]: there is no app "minj"')

@@ -204,7 +204,10 @@ def _environment(opened: Catalogue, app: str, profile: str | None) -> Path:
     names = [profile] if profile else _options.profiles_of(app)
     if not names:
         opened.app(app)  # which names the nearest one, if there is none of that name
-        raise NotInstalledError(f"{app} is not installed", remedy=f"run `patchlock install {app}`")
+        raise NotInstalledError(
+            f"{app} is not installed",
+            remedy=f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it",
+        )
     if len(names) > 1:
         raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
     installation = Installation(folder=_options.home() / f"{app}@{names[0]}")

@@ -38,7 +38,7 @@ _VALUES = {
 """What follows the prefix → how a value looks that is not empty, and what another one is not."""
 _LARGEST = 4 << 20
 """Bytes of a recording; a thousand devices are half a megabyte."""
-_NODES = {"1002": ("/dev/kfd",), "10de": ("/dev/nvidiactl",), "8086": ("/dev/dri/renderD128",)}
+_NODES = {"1002": ("/dev/kfd", "/dev/dri/renderD128"), "10de": ("/dev/nvidiactl",), "8086": ("/dev/dri/renderD128",)}
 """PCI vendor → what Linux has where such a card works."""
 
 
