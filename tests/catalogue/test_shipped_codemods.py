@@ -6,7 +6,7 @@ import ast
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
@@ -88,10 +88,16 @@ def test_upstream_runs_it_with_libcst_alone(one: Shipped, tmp_path: Path) -> Non
         check=True,
     )
     warned = {case.name for case in one.cases if f"{tmp_path / case.name}/" in _warnings(done.stderr)}
-    assert warned == {case.name for case in one.cases if case.outcome == OutcomeKind.AMBIGUOUS.value}
+    assert warned == {case.name for case in one.cases if any(_refuses(one, *file) for file in case.before.items())}
+    assert warned <= {case.name for case in one.cases if case.outcome == OutcomeKind.AMBIGUOUS.value}
     for case in one.cases:
         for path, data in (case.after or case.before).items():
             assert (tmp_path / case.name / path).read_bytes() == data
+
+
+def _refuses(one: Shipped, path: PurePosixPath, data: bytes) -> bool:
+    source = decode(path, data)
+    return isinstance(source, SourceText) and bool(one.op.locate(source).refusals)
 
 
 def _warnings(said: str) -> str:

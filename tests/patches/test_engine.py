@@ -136,6 +136,15 @@ def after(patched: Patched) -> dict[str, bytes]:
             id="forbids-what-is-gone",
         ),
         pytest.param(
+            NOTE.replace('everybody" }', 'everybody" }, { check = "lacks", text = "for nobody" }'),
+            {"README_md": b"goals for nobody\n"},
+            OutcomeKind.AMBIGUOUS,
+            "README.md",
+            [],
+            "it finds nothing to change there, and what it promises does not hold: the text `for nobody` is still on line 1",
+            id="forbids-what-is-still-there",
+        ),
+        pytest.param(
             NOTE.replace("README.md", "*.md"),
             {"README_md": b"goals\n"},
             OutcomeKind.GONE,

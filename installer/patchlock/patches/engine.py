@@ -343,13 +343,14 @@ def _missed(patch: Patch, named: Collection[PurePosixPath], outcomes: Collection
 def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) -> Iterable[Outcome]:
     """Refuse the files that a patch names, and in which it finds nothing although they lack what it promises.
 
-    What a patch forbids may be gone for good, and so may the requirement whose version it sets.
+    The requirement whose version it sets may be gone for good, and so may what a patch forbids: then nothing is asked
+    for in its place.
     """
     if patch.op_name in _OF_A_REQUIREMENT:
         return
     for path in (path for path in named if str(path) in patch.paths and path in state.current):
-        is_removal = any(not state.evaluator.problems(ensure, path, b"") for ensure in patch.ensures)
-        for ensure in () if is_removal else patch.ensures:
+        forbidding = [ensure for ensure in patch.ensures if not state.evaluator.problems(ensure, path, b"")]
+        for ensure in forbidding or patch.ensures:
             for problem in state.evaluator.problems(ensure, path, state.current[path])[:1]:
                 detail = f"it finds nothing to change there, and what it promises does not hold: {problem}"
                 yield _outcome(patch, OutcomeKind.AMBIGUOUS, path, (), detail)
