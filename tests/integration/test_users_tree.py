@@ -104,6 +104,16 @@ def test_uninstall_keeps_commits(installed: Path, patchlock: Patchlock, kind: st
     assert not installed.exists()
 
 
+def test_uninstall_keeps_an_edit_beside_a_patched_line(installed: Path, patchlock: Patchlock) -> None:
+    app = installed / "source" / "app.py"
+    lines = app.read_text().splitlines(keepends=True)
+    patched = next(number for number, line in enumerate(lines) if '"cpu"' in line)
+    mine = "".join([*lines[:patched], "# mine\n", *lines[patched:]])
+    app.write_text(mine)
+    assert patchlock("uninstall", "mini").returncode == 0
+    assert app.read_text() == mine
+
+
 def test_killed_while_verifying_an_update_the_old_generation_runs(
     installed: Path, world: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:

@@ -260,3 +260,28 @@ def test_edits_that_the_user_gives_up_later_do_not_come_back(clone: Path) -> Non
     apply(clone)
     clone_patches.undo(trees.open_tree(clone))
     assert read(clone) == FILE
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before-the-patches", "after-them"])
+def test_edit_beside_a_patched_line_is_nowhere_lost(clone: Path, upstream: Path, is_first: bool) -> None:
+    def edited(text: str) -> str:
+        return text.replace("line4 = 4", "line4 = 'mine'").replace("line6 = 6", "line6 = 'mine'")
+
+    if is_first:
+        (clone / "app.py").write_text(edited(FILE))
+    apply(clone)
+    (clone / "app.py").write_text(edited(read(clone)))
+    apply(clone)
+    commit(upstream, other="x = 2\n")
+    clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
+    assert (read(clone), read(clone, "other")) == (edited(PATCHED), "x = 2\n")
+    done = clone_patches.undo(trees.open_tree(clone))
+    if is_first:
+        assert (done.conflicts, read(clone)) == ((), edited(FILE))
+        return
+    assert done.conflicts == (PurePosixPath("app.py"),)
+    assert edited("line4 = 4\ndevice = choose()\nline6 = 6\n") in read(clone)
+    assert git(clone, "show", "refs/patchlock/before:app.py") == edited(PATCHED).strip()
+    (clone / "app.py").write_text(edited(FILE))
+    assert clone_patches.undo(trees.open_tree(clone)).conflicts == ()
+    assert read(clone) == edited(FILE)
