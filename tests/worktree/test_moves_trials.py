@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -13,8 +11,8 @@ from test_clone_patches import FILE, PATCHED, apply, clone, commit, git, read, u
 from test_moves_as_git import files_of, state, update
 
 from patchlock.core import atomic_files
-from patchlock.model.errors import BusyError, CommandFailedError, GitFirstError, SourceConflictError
-from patchlock.worktree import _journal, _legacy_moves, clone_patches, move, trees
+from patchlock.model.errors import BusyError, CommandFailedError, SourceConflictError
+from patchlock.worktree import _journal, clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -337,40 +335,6 @@ def test_clone_that_is_a_submodule_is_moved(upstream: Path, tmp_path: Path) -> N
     update(inner)
     assert read(inner) == "first = 0\n" + PATCHED + "end = choose()\n"
     assert (git(inner, "rev-parse", "HEAD"), git(inner, "status", "--short")) == (newest, "M app.py")
-
-
-def test_conflicts_of_patchlock_0_1_0_end_with_what_was_staged(clone: Path, upstream: Path) -> None:
-    apply(clone)
-    tree = trees.open_tree(clone)
-    applied = git(clone, "rev-parse", "refs/patchlock/applied")
-    (clone / "other.py").write_text("x = 'staged'\n")
-    git(clone, "add", "other.py")
-    row = git(clone, "ls-files", "-s", "other.py").split("\t")[0]
-    blob = row.split()[1]
-    git(clone, "update-ref", "refs/patchlock/before", applied)
-    record: dict[str, object] = {
-        "applied": applied,
-        "head": git(clone, "rev-parse", "HEAD"),
-        "before": applied,
-        "paths": ["other.py"],
-    }
-    record |= {"missing": [], "conflicts": ["other.py"], "staged": {"other.py": row}}
-    (clone / ".git" / "patchlock" / "conflicts.json").write_text(json.dumps(record))
-    stages = "".join(f"100644 {blob} {stage}\tother.py\n" for stage in (1, 2, 3))
-    zero = f"0 {'0' * 40}\tother.py\n"
-    subprocess.run(["git", "-C", clone, "update-index", "--index-info"], input=(zero + stages).encode(), check=True)
-    (clone / "other.py").write_text("<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n")
-    assert _legacy_moves.conflicted(tree) == (PurePosixPath("other.py"),)
-    with pytest.raises(GitFirstError, match=rf"show {applied[:12]}:other\.py") as refusal:
-        _abort(clone)
-    assert "patchlock 0.1.0 left the conflicts in other.py" in str(refusal.value)
-    assert [(one.count, bool(one.last)) for one in move.backups(tree)] == [(1, True)]
-    (clone / "other.py").write_text("x = 'both'\n")
-    commit(upstream, app=FILE + "end = 1\n")
-    update(clone)
-    assert git(clone, "ls-files", "-s", "other.py").split("\t")[0] == row
-    assert read(clone, "other") == "x = 'both'\n"
-    assert _legacy_moves.conflicted(tree) is None
 
 
 def test_staged_version_that_makes_room_for_a_conflict_is_kept(clone: Path) -> None:

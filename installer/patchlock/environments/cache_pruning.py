@@ -26,8 +26,6 @@ BUILDS, OVERLAYS = "builds", "overlays"
 """Of the cache."""
 _LEASES = "homes"
 """Of the cache: a file for each home that uses it, which has its path."""
-_RETIRED = ("patched", "questions")
-"""Folders of the cache that patchlock 0.1.0 wrote and nothing reads any more."""
 RECORD = "built.toml"
 """Of a build that succeeded, in a folder of its own below that of its inputs."""
 _KEY = 16
@@ -105,10 +103,9 @@ def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder,
         kept: what `needed` says.
     """
     builds = (one for top in _folders(cache / BUILDS) for one in _builds(top, kept))
-    retired = [folder for name in _RETIRED if (folder := cache / name).is_dir()]
     older = [
         UnusedFolder(folder=folder, what="what an older patchlock kept", lock=cache / "retired.lock")
-        for folder in (*patch_cache.outdated_folders(cache), *retired)
+        for folder in patch_cache.outdated_folders(cache)
     ]
     return (*sorted(builds, key=lambda one: (one.what, one.folder)), *_archives(cache / OVERLAYS, kept), *older)
 

@@ -37,8 +37,6 @@ class Goal:
     """The patched commit that the tree was last brought to."""
     target: CommitId
     """The patched commit, or upstream's, that it is brought to."""
-    passed: tuple[CommitId, ...] = ()
-    """What moves of patchlock 0.1.0 that were killed were bringing the tree to."""
     restore_all: bool = False
     """Bring every missing file of upstream back, not only patched ones."""
     by_meaning: ByMeaning | None = None
@@ -264,8 +262,8 @@ class _States:
     """Upstream, as the user's branch has it now."""
     origin: Entries
     """Upstream, as it was when the tree was last patched."""
-    others: tuple[Entries, ...]
-    """What killed moves of patchlock 0.1.0 were bringing it to."""
+    joined: Entries | None
+    """What a merge or a stash of the user's has made of what was patched and what git brought."""
     start: CommitId
     is_pulled: bool
     """Git has brought the clone forward since the tree was last patched."""
@@ -280,15 +278,12 @@ class _States:
             pulled = (where.head if is_his else where.upstream) or last
             last = last if goal.base else pulled
         start = goal.base or last
-        others = [trees.everything(repository, commit) for commit in goal.passed]
         is_empty = goal.base is None and where is not None and where.head is None  # nothing was ever checked out
         known = (start, None, None) if is_empty else (start, last, pulled)
         before, origin, now = (trees.everything(repository, commit) for commit in known)
-        if origin not in (now, before):
-            # A merge or a stash of the user's has joined what was patched with what git brought.
-            others.append(_merge_commits(tree, last, start, pulled))
+        joined = _merge_commits(tree, last, start, pulled) if origin not in (now, before) else None
         is_pulled = pulled != last and trees.is_ancestor(repository, last, pulled)
-        return cls(before=before, pulled=now, origin=origin, others=tuple(others), start=start, is_pulled=is_pulled)
+        return cls(before=before, pulled=now, origin=origin, joined=joined, start=start, is_pulled=is_pulled)
 
     def renamed(self, renames: Mapping[PurePosixPath, PurePosixPath]) -> _States:
         """Give the same, with some files under the user's names."""
@@ -297,7 +292,7 @@ class _States:
             before=_renamed(renames, self.before),
             pulled=_renamed(renames, self.pulled),
             origin=_renamed(renames, self.origin),
-            others=tuple(_renamed(renames, state) for state in self.others),
+            joined=_renamed(renames, self.joined) if self.joined is not None else None,
         )
 
     def is_users_choice(self, path: PurePosixPath, new: Entries) -> bool:
@@ -306,7 +301,8 @@ class _States:
         return self.is_pulled and not is_patched and self.pulled.get(path) == new.get(path)
 
     def of_path(self, path: PurePosixPath) -> list[Entry | None]:
-        return [state.get(path) for state in (self.before, self.pulled, self.origin, *self.others)]
+        states = (self.before, self.pulled, self.origin, self.joined)
+        return [state.get(path) for state in states if state is not None]
 
 
 def _merge_commits(tree: Tree, base: CommitId, one: CommitId, other: CommitId) -> Entries:

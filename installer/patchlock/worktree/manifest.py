@@ -60,7 +60,7 @@ class Manifest:
     chosen: tuple[str, ...] = ()
     """Names of the optional patches that the user wants."""
     outcomes: tuple[Outcome, ...] = ()
-    """Of each patch in the working tree, as it was left; none where an older patchlock wrote this."""
+    """Of each patch in the working tree, as it was left."""
     failures: tuple[str, ...] = ()
     """As in `Patched`."""
     advisory: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
 from patchlock.patches.edited_file import ReplacedEdit
-from patchlock.worktree import _branch_state, _journal, _legacy_moves, _plan, _snapshot, trees
+from patchlock.worktree import _branch_state, _journal, _plan, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._journal import Journal
 from patchlock.worktree._plan import ByMeaning, Goal, OwnVersion, OwnVersions, Plan
@@ -80,8 +80,6 @@ def backups(tree: Tree) -> tuple[Backup, ...]:
         if tree.has_repository and commit_of(tree.repository, ref) is not None:
             asked = ("log", "--format=%cI", f"--author={trees.OURS}", "--fixed-strings", f"--grep={what}", ref)
             times = git(*asked, repository=tree.repository).text.splitlines()
-            # A backup of patchlock 0.1.0 says something else, and there is one.
-            times = times or [git("log", "-1", "--format=%cI", ref, repository=tree.repository).text]
             found.append(Backup(ref=ref, what=what, count=len(times), last=times[0]))
     return tuple(found)
 
@@ -113,7 +111,7 @@ def pending(tree: Tree) -> CommitId | None:
         journal = _journal.read(tree, name)
         if journal is not None and journal.applied[1] is not None:
             return CommitId(journal.applied[1])
-    return commit_of(tree.repository, tree.ref(_legacy_moves.PENDING))
+    return None
 
 
 def move(
@@ -159,7 +157,6 @@ def move(
     goal = Goal(
         base=base,
         target=target,
-        passed=_legacy_moves.passed(tree, target),
         restore_all=restore_all,
         by_meaning=by_meaning,
         own=_own_versions(tree, base),
@@ -191,7 +188,6 @@ def move(
     late = recover(tree)
     if plan.by_meaning:
         git("update-ref", "-d", tree.ref(_OWN_NEXT), repository=tree.repository)
-    _legacy_moves.forget(tree)
     return Moved(
         written=tuple(sorted({*plan.puts, *plan.removes})),
         merged=tuple(plan.merged),
@@ -393,9 +389,7 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
 def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
     """Name the files that still hold both sides of a conflict that a move left; None where no move left any."""
     journal = _journal.read(tree, _journal.CONFLICTS)
-    if journal is None:
-        return _legacy_moves.conflicted(tree)
-    return _journal.open_conflicts(tree, journal)
+    return _journal.open_conflicts(tree, journal) if journal is not None else None
 
 
 def open_conflicts(tree: Tree) -> Collection[PurePosixPath]:
@@ -437,7 +431,6 @@ def _end_conflicts(tree: Tree, app: str) -> None:
         )
     journal = _journal.read(tree, _journal.CONFLICTS)
     if journal is None:
-        _legacy_moves.end_conflicts(tree)
         return
     _keep_choices(tree, journal)
     _journal.end_conflicts(tree, journal)
@@ -473,8 +466,6 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     """
     recover(tree)
     journal = _journal.read(tree, _journal.CONFLICTS)
-    if journal is None:
-        _legacy_moves.refuse_abort(tree)
     if others := _journal.others(tree, journal):
         raise git_first(tree, sorted(map(PurePosixPath, others)))
     if journal is None:
