@@ -228,12 +228,7 @@ def _merged(
         return Entry(mode=mine.mode, blob=new.blob)
     data = blobs(tree.repository, [entry.blob for entry in (mine, base, new)])
     joined = _merge.merge(tree.repository, path, data[mine.blob], data[base.blob], data[new.blob], takes_new=takes_new)
-    return _blob(tree, joined.data, mine.mode) if joined.is_clean else None
-
-
-def _blob(tree: Tree, data: bytes, mode: str) -> Entry:
-    blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
-    return Entry(mode=mode, blob=blob)
+    return trees.stored_file(tree, joined.data, mine.mode) if joined.is_clean else None
 
 
 def _users_renames(tree: Tree, states: _States, new: Entries, snapshot: Snapshot) -> dict[PurePosixPath, PurePosixPath]:
@@ -404,7 +399,7 @@ def _moved_aside(tree: Tree, path: PurePosixPath, unmerged: _branch_state.Unmerg
 
 
 def _stored(tree: Tree, data: bytes, unmerged: _branch_state.Unmerged) -> Entry:
-    return _blob(tree, data, "100755" if unmerged.is_executable else "100644")
+    return trees.stored_file(tree, data, "100755" if unmerged.is_executable else "100644")
 
 
 def _unconverted(
@@ -421,7 +416,7 @@ def _unconverted(
     for path, (first, *known) in edited.items():
         if _merge.is_converted(data[first.blob], [data[entry.blob] for entry in known]):
             stdin = _merge.to_lf(data[first.blob]) or b""
-            mine[path] = _blob(tree, stdin, first.mode)
+            mine[path] = trees.stored_file(tree, stdin, first.mode)
             found.add(path)
     return found
 
@@ -586,7 +581,7 @@ def _by_other_means(
     common = data[base.blob] if base and base.is_file else b""
     joined = _merge.merge_wide(repository, path, data[mine.blob], common, data[new.blob])
     if joined is not None:
-        return _blob(tree, joined, mine.mode)
+        return trees.stored_file(tree, joined, mine.mode)
     if goal.by_meaning is None:
         return None
     is_patched = goal.base is not None and base == before != origin
@@ -601,7 +596,7 @@ def _by_other_means(
             _merged(tree, path, sides, takes_new=True) if base is not None else Entry(mode=mine.mode, blob=new.blob)
         )
     else:
-        chosen = _blob(tree, made.data, mine.mode)
+        chosen = trees.stored_file(tree, made.data, mine.mode)
         plan.replaced += [dataclasses.replace(edit, path=own_path) for edit in made.replaced]
     if without is not None and chosen is not None:
         plan.by_meaning[own_path] = OwnVersion(his=his, patched=chosen)
@@ -679,7 +674,7 @@ def _decide(
 
 def _with_crlf(tree: Tree, entry: Entry) -> Entry:
     data = _merge.to_crlf(blobs(tree.repository, [entry.blob])[entry.blob])
-    return _blob(tree, data, entry.mode)
+    return trees.stored_file(tree, data, entry.mode)
 
 
 def _require_room(tree: Tree, plan: Plan, snapshot: Snapshot) -> None:

@@ -238,7 +238,4 @@ def entry_of(tree: Tree, path: PurePosixPath, now: Snapshot) -> Entry | None:
     if path in now.files or not os.path.lexists(tree.root / path):
         return now.files.get(path)
     data = stored(tree, [path])[path]
-    if data is None:
-        return None
-    blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
-    return Entry(mode="100644", blob=blob)
+    return trees.stored_file(tree, data, "100644") if data is not None else None

@@ -106,7 +106,8 @@ def _since_commit(source: Path, base: str) -> Edits:
     found = upstream_cache.git("rev-parse", "--verify", "--quiet", name, repository=source, allowed=(0, 1, 128))
     if found.returncode != 0:
         raise UsageError(f'that clone has no commit "{base}"', where=str(source), remedy="name one with --base COMMIT")
-    everything = _listed(Path(top), f"{found.text}:{prefix.strip().rstrip('/')}")
+    rows = upstream_cache.rows(Path(top), f"{found.text}:{prefix.strip().rstrip('/')}")
+    everything = {path: (mode, blob) for mode, blob, path in rows if mode.startswith(("100", _LINK_MODE))}
     listed = {path: entry for path, entry in everything.items() if entry[0] != _LINK_MODE}
     there = _present(source, Path(top), prefix.strip())
     present = {path: file for path, file in there.items() if not file.is_symlink()}
@@ -146,19 +147,6 @@ def _changed_links(
         path for path in was.keys() & now.keys() if _blob_id(os.fsencode(now[path].readlink()), was[path]) == was[path]
     }
     return sorted((was.keys() | now.keys()) - same)
-
-
-def _listed(repository: Path, tree: str) -> dict[PurePosixPath, tuple[str, str]]:
-    """Give mode and blob of the regular files and links of a tree."""
-    found = {}
-    for row in upstream_cache.git("ls-tree", "-r", "-z", "--full-tree", tree, repository=repository).stdout.split(
-        b"\0"
-    ):
-        head, _, path = row.partition(b"\t")
-        if head.startswith((b"100", _LINK_MODE.encode())):
-            mode, _, blob = head.decode().split()
-            found[PurePosixPath(os.fsdecode(path))] = (mode, blob)
-    return found
 
 
 def _present(source: Path, top: Path, prefix: str) -> dict[PurePosixPath, Path]:

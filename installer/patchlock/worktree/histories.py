@@ -11,13 +11,10 @@ from patchlock.model.patch import Patch
 from patchlock.patches import targets, trials
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.trials import Survival, Verdict
-from patchlock.worktree.upstream_cache import Snapshot, commit_of, git, read_known
+from patchlock.worktree.upstream_cache import Snapshot, blobs, commit_of, git, read_known
 
 _AT_ONCE = 200
 """Commits whose files are read together."""
-
-_WHAT_IS_HERE = {"GIT_NO_LAZY_FETCH": "1"}
-"""An incomplete clone asks nobody for what it lacks."""
 
 _Listing = Mapping[PurePosixPath, str]
 """Path from the app's folder → blob."""
@@ -101,8 +98,8 @@ def seen(snapshot: Snapshot, patches: Sequence[Patch], author_saw: CommitId) -> 
 def contents(snapshot: Snapshot, patches: Sequence[Patch]) -> dict[PurePosixPath, bytes]:
     """Read the files of a snapshot that concern some patches; those that an incomplete clone lacks are left out."""
     listing = _Concern(patches).files(_listings(snapshot, [snapshot.tree])[snapshot.tree])
-    data = dict(_objects(snapshot.repository, set(listing.values())))
-    return {path: content for path, blob in listing.items() if (content := data[blob]) is not None}
+    data = blobs(snapshot.repository, listing.values(), must=False)
+    return {path: data[blob] for path, blob in listing.items() if blob in data}
 
 
 def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, ...]:
@@ -144,14 +141,15 @@ def survival(
     table = {patch.id: Survival(patch=patch.id) for patch in patches}
     known: dict[frozenset[tuple[PurePosixPath, str]], dict[str, Verdict]] = {}
     content: dict[str, bytes | None] = {}
+    """None for what an incomplete clone lacks."""
     listings = _listings(snapshot, wanted)
     concern = _Concern(patches)
     known_files = seen(snapshot, patches, author_saw)
     for start in range(0, len(wanted), _AT_ONCE):
         states = [(commit, concern.files(listings[commit])) for commit in wanted[start : start + _AT_ONCE]]
         unread = {blob for _, state in states for blob in state.values() if blob not in content}
-        for blob, data in _objects(snapshot.repository, unread):
-            content[blob] = data if data is None or concern.mentions(data) else b""
+        found = blobs(snapshot.repository, unread, must=False)
+        content |= dict.fromkeys(unread) | {one: data if concern.mentions(data) else b"" for one, data in found.items()}
         for commit, state in states:
             key = frozenset(state.items())
             if key not in known:
@@ -197,9 +195,7 @@ def _listings(snapshot: Snapshot, wanted: Sequence[CommitId]) -> dict[CommitId, 
     """Give the files of each commit below the app's folder; folders that commits share are read once."""
     folder = "" if snapshot.directory == PurePosixPath() else str(snapshot.directory)
     asked = "".join(f"{commit}:{folder}\n" for commit in wanted).encode()
-    answer = git(
-        "cat-file", "--batch-check", repository=snapshot.repository, env=_WHAT_IS_HERE, stdin=asked
-    ).text.splitlines()
+    answer = git("cat-file", "--batch-check", repository=snapshot.repository, stdin=asked).text.splitlines()
     roots = {
         commit: row.split()[0] if row.split()[1:2] == ["tree"] else ""
         for commit, row in zip(wanted, answer, strict=True)
@@ -218,8 +214,8 @@ def _folders(repository: Path, roots: Iterable[str]) -> dict[str, _Folder]:
     found: dict[str, _Folder] = {}
     level = set(roots)
     while level:
-        for tree, data in _objects(repository, level):
-            found[tree] = tuple(_entries(data or b""))
+        data = blobs(repository, level, must=False)
+        found |= {tree: tuple(_entries(data.get(tree, b""))) for tree in level}
         level = {one for tree in level for _, one, is_folder in found[tree] if is_folder} - found.keys()
     return found
 
@@ -246,24 +242,3 @@ def _flat(tree: str, folders: Mapping[str, _Folder], known: dict[str, _Listing])
                 files[PurePosixPath(name)] = one
         known[tree] = files
     return known[tree]
-
-
-def _objects(repository: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
-    """Read objects in one go; `None` for one that an incomplete clone lacks."""
-    asked = sorted(ids)
-    if not asked:
-        return
-    answer = git(
-        "cat-file", "--batch", repository=repository, env=_WHAT_IS_HERE, stdin="".join(f"{i}\n" for i in asked).encode()
-    ).stdout
-    position = 0
-    for one in asked:
-        end = answer.index(b"\n", position)
-        head = answer[position:end].split()
-        if head[-1] == b"missing":
-            position = end + 1
-            yield one, None
-            continue
-        size = int(head[2])
-        yield one, answer[end + 1 : end + 1 + size]
-        position = end + 2 + size

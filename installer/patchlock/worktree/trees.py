@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import command_lines, file_lock, process
 from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError, UsageError
 from patchlock.model.identities import CommitId
-from patchlock.worktree.upstream_cache import blobs, commit_of, git, quoted
+from patchlock.worktree.upstream_cache import blobs, commit_of, git, quoted, rows
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
@@ -162,13 +162,9 @@ def everything(repository: Path, commit: CommitId | None) -> Entries:
     found: dict[PurePosixPath, Entry] = {}
     if commit is None:
         return found
-    for row in git("ls-tree", "-r", "-z", commit, repository=repository).stdout.split(b"\0"):
-        if row:
-            head, _, name = row.partition(b"\t")
-            mode, _, blob = head.decode().split()
-            path = PurePosixPath(os.fsdecode(name))
-            require_inside(path)
-            found[path] = Entry(mode=mode, blob=blob)
+    for mode, blob, path in rows(repository, commit):
+        require_inside(path)
+        found[path] = Entry(mode=mode, blob=blob)
     return found
 
 
@@ -245,8 +241,7 @@ def commit_files(
         ref: full name of the ref that will hold the commit.
         executable: new files that can be run; a file of the parent keeps what it was.
     """
-    listed = git("ls-tree", "-r", "-z", parent, repository=repository).stdout if parent else b""
-    modes = {row.partition(b"\t")[2]: row[:6].decode() for row in listed.split(b"\0") if row}
+    modes = {path: mode for mode, _, path in rows(repository, parent)} if parent else {}
     seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text if parent else "0"
     stream = [
         f"reset {ref}\ncommit {ref}\nmark :1\ncommitter patchlock <{OURS}> {seconds} +0000\n".encode(),
@@ -254,15 +249,20 @@ def commit_files(
         f"from {parent}\n".encode() if parent else b"",
     ]
     for path, data in files.items():
-        name = os.fsencode(str(path))
         if data is None:
             stream.append(b"D %s\n" % quoted(path))
             continue
-        is_executable = modes[name] == "100755" if name in modes else path in executable
+        is_executable = modes[path] == "100755" if path in modes else path in executable
         stream += [b"M %s inline %s\n" % (b"100755" if is_executable else b"100644", quoted(path)), _data(data)]
     stream.append(b"get-mark :1\n")
     done = git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream))
     return CommitId(done.text)
+
+
+def stored_file(tree: Tree, data: bytes, mode: str) -> Entry:
+    """Put bytes into a repository as they are, as a file of that mode."""
+    blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
+    return Entry(mode=mode, blob=blob)
 
 
 def _data(data: bytes) -> bytes:

@@ -507,12 +507,12 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
     name = f"clone-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
     repository = cache / "upstreams" / f"{name}.git"
     kept = f"refs/remotes/origin/{branch}"
-    options = ("--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
+    fetching = (*_QUIETLY, "--update-shallow", "--")
     with file_lock.hold(cache / "upstreams" / f"{name}.lock", wait=600) as lock:
         _init(repository, lock)
         try:
             wanted = f"+refs/heads/{branch}:{kept}"
-            git("fetch", *options, "--", place, wanted, repository=repository, keep_open=[lock])
+            git(*fetching, place, wanted, repository=repository, keep_open=[lock])
         except CommandFailedError as error:
             raise UpstreamError(
                 f"branch {branch} could not be fetched",
@@ -520,7 +520,7 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
                 remedy="check the address and the connection",
                 evidence=error.evidence[:1],
             ) from error
-        git("fetch", *options, str(repository), f"+{kept}:{ref}", repository=into, keep_open=[lock])
+        git(*fetching, str(repository), f"+{kept}:{ref}", repository=into, keep_open=[lock])
     return CommitId(git("rev-parse", ref, repository=into).text)
 
 
@@ -592,17 +592,18 @@ def files(repository: Path, commit: CommitId, directory: PurePosixPath) -> dict[
     """List the regular files below a folder of a commit: path from that folder → blob id."""
     name = f"{commit}:" if directory == PurePosixPath() else f"{commit}:{directory}"
     try:
-        listed = git("ls-tree", "-r", "-z", name, repository=repository).stdout
+        return {path: blob for mode, blob, path in rows(repository, name) if mode in {"100644", "100755"}}
     except CommandFailedError as error:
         raise UpstreamError(f"commit {commit[:12]} has no folder {directory}") from error
-    found = {}
-    for row in listed.split(b"\0"):
+
+
+def rows(repository: Path, tree: str) -> Iterator[tuple[str, str, PurePosixPath]]:
+    """Give mode, object and path of all that a commit or a tree has, however deep, in git's order."""
+    for row in git("ls-tree", "-r", "-z", "--full-tree", tree, repository=repository).stdout.split(b"\0"):
         if row:
             head, _, path = row.partition(b"\t")
-            mode, _, blob = head.split()
-            if mode in {b"100644", b"100755"}:
-                found[PurePosixPath(path.decode("utf-8", errors="surrogateescape"))] = blob.decode()
-    return found
+            mode, _, name = head.decode().split()
+            yield mode, name, PurePosixPath(path.decode("utf-8", errors="surrogateescape"))
 
 
 def listing(snapshot: Snapshot, folder: PurePosixPath) -> bytes:
@@ -626,9 +627,7 @@ def submodules(repository: Path, commit: CommitId, url: str) -> tuple[Submodule,
     """
     from patchlock.model.app import Submodule
 
-    listed = git("ls-tree", "-r", "-z", commit, repository=repository).stdout
-    rows = (row.partition(b"\t") for row in listed.split(b"\0") if row.startswith(b"160000 "))
-    commits = {PurePosixPath(os.fsdecode(path)): CommitId(head.split()[2].decode()) for head, _, path in rows}
+    commits = {path: CommitId(name) for mode, name, path in rows(repository, commit) if mode == "160000"}
     if not commits:
         return ()
     asked = ("config", "-z", "--blob", f"{commit}:.gitmodules", "--list")
@@ -667,7 +666,7 @@ def _submodule_address(written: str, place: str) -> str:
 
 
 def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[str, bytes]:
-    """Read blobs in one go: id → bytes; where they need not be there, those that are missing are left out.
+    """Read blobs, or other objects, in one go: id → bytes; where they need not be there, missing ones are left out.
 
     Raises:
         UpstreamError: a blob is not there (an incomplete clone).
