@@ -75,7 +75,6 @@ class Runner:
                 raised="RuntimeError" if wrong else "",
                 message="no such kernel" if wrong else "",
                 log=(),
-                seconds=0.1,
                 peak=0,
             )
 

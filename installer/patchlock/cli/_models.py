@@ -51,7 +51,7 @@ def models_command(
     if fetch:
         _options.require_current(request)
         progress = _progress.progress(as_json)
-        brought = models.fetch(request, progress).brought
+        brought = models.fetch(request, progress)
     located = located_models.locate(request)
     if as_json:
         data = {"models": _data(request, located), "fetched": [one.model.url(one.file) for one in brought]}

@@ -38,8 +38,6 @@ class HubFile(CachedName):
 
     url: str
     """Where its bytes come from, of that commit."""
-    size: int
-    """Bytes; 0 where the server does not say."""
     headers: dict[str, str]
     """For this server alone, with the user's token, which no error shows."""
 
@@ -104,7 +102,7 @@ def describe(repository: str, path: PurePosixPath, revision: str, note: Callable
         )
     kept = {name: value for name, value in headers.items() if name.lower() == "authorization"}
     pinned = hub.hf_hub_url(repository, str(path), revision=found.commit_hash)
-    return HubFile(commit=found.commit_hash, url=pinned, etag=found.etag, size=found.size or 0, headers=kept)
+    return HubFile(commit=found.commit_hash, url=pinned, etag=found.etag, headers=kept)
 
 
 def blob(repository: str, etag: str, cache: Path) -> Path:

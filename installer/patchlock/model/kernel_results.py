@@ -53,7 +53,6 @@ class KernelExit:
     """What the exception said."""
     log: tuple[str, ...] = ()
     """The last lines that were printed."""
-    seconds: float = 0
     peak: int = 0
     """Bytes of memory that it had at most, as far as was seen."""
 

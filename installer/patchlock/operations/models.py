@@ -14,16 +14,7 @@ from patchlock.model.progress import Progress
 from patchlock.operations import _session
 
 
-@dataclass(frozen=True, kw_only=True)
-class FetchResult:
-    """What a fetch did."""
-
-    brought: tuple[LocatedFile, ...]
-    """As they were before."""
-    were_there: int
-
-
-def fetch(request: Request, progress: Progress) -> FetchResult:
+def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
     """Bring every file of the app's models to where the app looks for it, and check those that are there.
 
     Killed anywhere, each file is there whole and right or not at all, and the next fetch goes on.
@@ -31,6 +22,9 @@ def fetch(request: Request, progress: Progress) -> FetchResult:
     Args:
         request: the installed pair.
         progress: told what goes on.
+
+    Returns:
+        What was brought, as it was before.
 
     Raises:
         NotInstalledError: the app is not installed, so that it looks nowhere.
@@ -55,7 +49,7 @@ def fetch(request: Request, progress: Progress) -> FetchResult:
                 progress.say(f"{one.file.path} of {one.model.repository}{'' if is_new else ' was there'}")
             if is_new:
                 brought.append(one)
-    return FetchResult(brought=tuple(brought), were_there=len(located) - len(brought))
+    return tuple(brought)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -49,7 +48,6 @@ class SupervisedProgram:
 
     def __init__(self, name: str, child: subprocess.Popen[bytes], folder: Path, memory: int) -> None:
         self._name, self._child, self._folder, self._memory = name, child, folder, memory
-        self._begun = time.monotonic()
         self._peak = 0
         self._is_too_big = False
         self._stop = threading.Event()
@@ -89,7 +87,6 @@ class SupervisedProgram:
             killed="memory" if self._is_too_big else "time" if late else "",
             limit=self._memory if self._is_too_big else late,
             log=_last(self.errors) or _last(self.output),
-            seconds=time.monotonic() - self._begun,
             peak=self._peak,
         )
 

@@ -296,7 +296,6 @@ def _ended(one: _Running, code: int | None, killed: Literal["", "time", "memory"
         raised=values.get("raised", ""),
         message=values.get("message", ""),
         log=_last_words(one.log, values.get("printed", 0), until),
-        seconds=time.monotonic() - one.started,
         peak=one.peak,
     )
 

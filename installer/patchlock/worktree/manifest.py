@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -26,11 +25,6 @@ class FileRecord:
 
     path: str
     """POSIX path from the root of the tree."""
-    upstream: str
-    """Blob id before patching, "" for a file that a patch made."""
-    applied: str
-    """Blob id as patched, without the user's edits."""
-    patches: tuple[str, ...]
     size: int
     """Bytes in the working tree, the user's edits included; -1 where it is missing."""
     modified: int
@@ -49,7 +43,6 @@ class Manifest:
     head: str
     """What the user's branch pointed to; "" in a folder that is no clone."""
     upstream: CommitId
-    applied: CommitId
     files: tuple[FileRecord, ...]
     catalogue: str = ""
     """Digest of the catalogue's files from which the patches were read; with the same, `digest` is the same."""
@@ -85,7 +78,7 @@ def read(tree: Tree) -> Manifest | None:
             return None
         for key in ("skipped", "chosen", "failures", "advisory"):
             data[key] = tuple(data.get(key, ()))
-        data["files"] = tuple(FileRecord(**{**row, "patches": tuple(row["patches"])}) for row in data["files"])
+        data["files"] = tuple(FileRecord(**row) for row in data["files"])
         data["outcomes"] = tuple(map(_outcome, data.get("outcomes", ())))
         return Manifest(**data)
     except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or not one of ours: work it out again
@@ -124,36 +117,13 @@ def remove(tree: Tree) -> None:
     trees.repository_file(tree.repository, _NAME).unlink(missing_ok=True)
 
 
-def record(
-    tree: Tree, applied: CommitId, upstream: CommitId, outcomes: Iterable[Outcome], base: PurePosixPath
-) -> tuple[FileRecord, ...]:
-    """Describe the patched files as they stand now.
-
-    Args:
-        tree: the working tree.
-        applied: the patched commit.
-        upstream: its parent.
-        outcomes: of the patches, to name who touched which file.
-        base: the app's folder in the tree, which the outcomes' paths start from.
-    """
+def record(tree: Tree, applied: CommitId, upstream: CommitId) -> tuple[FileRecord, ...]:
+    """Describe the files that a patched commit has changed in its parent, as they stand now."""
     before, after = (trees.entries(tree.repository, commit) for commit in (upstream, applied))
-    by_path: dict[PurePosixPath, list[str]] = {}
-    for outcome in outcomes:
-        if outcome.path is not None:
-            by_path.setdefault(base / outcome.path, []).append(outcome.patch)
     found = []
     for path in sorted(path for path in after if before.get(path) != after[path]):
         size, modified = _stat(tree.root / path)
-        found.append(
-            FileRecord(
-                path=str(path),
-                upstream=before[path].blob if path in before else "",
-                applied=after[path].blob,
-                patches=tuple(dict.fromkeys(by_path.get(path, ()))),
-                size=size,
-                modified=modified,
-            )
-        )
+        found.append(FileRecord(path=str(path), size=size, modified=modified))
     return tuple(found)
 
 

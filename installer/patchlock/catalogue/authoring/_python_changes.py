@@ -54,7 +54,6 @@ def _optional(module: Module, package: str) -> Iterator[Draft]:
             op_name="optional-import",
             op=made,
             slug=slug(package, "optional"),
-            is_exact=False,
             literal=(package,),
             ensures=ensures(("imports-without", {"package": package})),
             sites=len(made.locate(module.source).sites),
@@ -76,7 +75,7 @@ class _Sayer:
                 returns = ast.unparse(value) if value is not None else "None"
                 made = op("disable-function", function=name, returns=returns)
                 checks = ensures(("disabled", {"function": name, "returns": returns}))
-                return self._draft("disable-function", made, (name,), checks, is_exact=False)
+                return self._draft("disable-function", made, (name,), checks)
             case Inserted():
                 return self._guard(change) or self._insertion(change)
             case _:
@@ -166,7 +165,7 @@ class _Sayer:
         ):
             return draft
         if isinstance(old, ast.Call) and not any(isinstance(node, ast.Call) for node in ast.walk(new)):
-            return self._call(old, self._text(self.after, new), scope, count, is_exact=True)
+            return self._call(old, self._text(self.after, new), scope, count)
         pattern, replacement = self._text(self.before, old), self._text(self.after, new)
         within = (scope,) if scope else ()
         made = op("replace-expression", pattern=pattern, replacement=replacement, within=within)
@@ -222,7 +221,7 @@ class _Sayer:
         function = self._text(self.before, old.func)
         return self._draft("set-argument", made, (function,), sites=count, name=f"{added.arg} of {function}")
 
-    def _call(self, call: ast.Call, returns: str, scope: str, count: int, is_exact: bool = False) -> Draft | None:
+    def _call(self, call: ast.Call, returns: str, scope: str, count: int) -> Draft | None:
         text = self._text(self.before, call)
         for within in ((scope,), ()) if scope else ((),):
             made = op("neutralise-call", call=text, returns=returns, within=within)
@@ -235,7 +234,7 @@ class _Sayer:
                     ("lacks", {"text": text}),
                 )
                 slugs = f"no {name}"
-                return self._draft("neutralise-call", made, (text,), checks, is_exact=is_exact, sites=count, name=slugs)
+                return self._draft("neutralise-call", made, (text,), checks, sites=count, name=slugs)
         return None
 
     def _draft(
@@ -245,7 +244,6 @@ class _Sayer:
         texts: Iterable[str],
         checks: tuple[NamedEnsure, ...] = (),
         *,
-        is_exact: bool = True,
         sites: int = 1,
         name: str = "",
     ) -> Draft | None:
@@ -256,7 +254,6 @@ class _Sayer:
             op_name=op_name,
             op=made,
             slug=slug(name or f"{op_name} {texts[0]}"),
-            is_exact=is_exact,
             literal=longest_word(texts, self.before.source.text),
             ensures=checks,
             sites=sites,

@@ -30,8 +30,6 @@ class Draft:
     op: Op
     slug: str
     """What the id is made of: lower-case words joined by `-`."""
-    is_exact: bool = True
-    """The op writes what the user wrote, and not merely code that does the same."""
     literal: tuple[str, ...] = ()
     ensures: tuple[NamedEnsure, ...] = ()
     sites: int = 1
