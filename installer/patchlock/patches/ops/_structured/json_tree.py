@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 
-from patchlock.patches._json_offsets import skip_blanks
+from patchlock.model.text_files import match_end
 from patchlock.patches.ops._structured.tree import Child, Node, Step, Unparsable
 from patchlock.patches.pip_requirements import Span
 
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BARE = re.compile(r"[^\s,\]}]+")
 
 
@@ -28,7 +29,7 @@ def load(text: str) -> object | Unparsable:
 
 def tree(text: str) -> Node:
     """Find the places in a text that `load` accepts."""
-    return _value(text, skip_blanks(text, 0))
+    return _value(text, _skip_blanks(text, 0))
 
 
 def _value(text: str, at: int) -> Node:
@@ -37,16 +38,16 @@ def _value(text: str, at: int) -> Node:
     start = at
     is_mapping = text[at] == "{"
     node = Node(span=Span(start=at, end=at), kind="mapping" if is_mapping else "sequence", enclosed=True)
-    at = skip_blanks(text, at + 1)
+    at = _skip_blanks(text, at + 1)
     while text[at] not in "]}":
         key = Span(start=at, end=_end(text, at)) if is_mapping else None
         name: Step = json.loads(text[key.start : key.end]) if key else len(node.children)
-        value = _value(text, skip_blanks(text, skip_blanks(text, key.end) + 1) if key else at)
+        value = _value(text, _skip_blanks(text, _skip_blanks(text, key.end) + 1) if key else at)
         if name in node.children:
             node.repeated.add(name)
         node.children[name] = Child(span=Span(start=at, end=value.span.end), key=key, node=value)
-        at = skip_blanks(text, value.span.end)
-        at = skip_blanks(text, at + 1) if text[at] == "," else at
+        at = _skip_blanks(text, value.span.end)
+        at = _skip_blanks(text, at + 1) if text[at] == "," else at
     node.span = Span(start=start, end=at + 1)
     return node
 
@@ -54,3 +55,7 @@ def _value(text: str, at: int) -> Node:
 def _end(text: str, at: int) -> int:
     match = _STRING.match(text, at) or _BARE.match(text, at)
     return match.end() if match else at
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    return match_end(_SPACE, text, at)
