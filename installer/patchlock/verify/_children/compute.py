@@ -47,7 +47,7 @@ class Answer:
             file.write(json.dumps(values) + "\n")
 
     def begin(self, name: str) -> None:
-        """Say which kernel begins now, and how much was printed before it."""
+        """Say which kernel or model begins now, and how much was printed before it."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         self.tell(kernel=name, printed=os.fstat(1).st_size)
@@ -367,23 +367,38 @@ def respond(
         describe: says what something that was raised means.
     """
     path, device, names = arguments
-    answer = Answer(path)
     with_profiler = False
+
+    def found(name: str, answer: Answer) -> "dict[str, object]":
+        nonlocal with_profiler
+        t = importlib.import_module("torch")
+        if name == "devices":
+            return devices(t, device, answer)
+        if name == "profiler":
+            seen = profiler(t, device, answer)
+            with_profiler = bool(seen["shows"])
+            return seen
+        answer.stage("build")
+        with t.no_grad():  # DirectML has no inference_mode
+            made = cases(t, name, _place(device))
+            return compute(t, made, device, answer, with_profiler=with_profiler)
+
+    answer_each(path, names, found, describe)
+
+
+def answer_each(
+    path: str,
+    names: str,
+    find: "Callable[[str, Answer], dict[str, object]]",
+    describe: "Callable[[BaseException], str]",
+) -> None:
+    """Write what is found for each name, joined by commas, until something is raised."""
+    answer = Answer(path)
     for name in names.split(","):
         answer.begin(name)
         answer.stage("import")
         try:
-            t = importlib.import_module("torch")
-            if name == "devices":
-                found = devices(t, device, answer)
-            elif name == "profiler":
-                found = profiler(t, device, answer)
-                with_profiler = bool(found["shows"])
-            else:
-                answer.stage("build")
-                with t.no_grad():  # DirectML has no inference_mode
-                    made = cases(t, name, _place(device))
-                    found = compute(t, made, device, answer, with_profiler=with_profiler)
+            found = find(name, answer)
         except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
             answer.tell(raised=type(reason).__name__, message=describe(reason)[:2000])
             return

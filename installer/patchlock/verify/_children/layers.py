@@ -217,16 +217,7 @@ def main(arguments: "Iterable[str]") -> None:
     if not device.endswith("ExecutionProvider"):
         compute.respond((path, device, names), lambda t, name, place: cases(t, script, name, place), where)
         return
-    answer = compute.Answer(path)
-    for name in names.split(","):
-        answer.begin(name)
-        answer.stage("import")
-        try:
-            answer.tell(found=sounded(script, name, device, answer))
-        except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
-            answer.tell(raised=type(reason).__name__, message=where(reason)[:2000])
-            return
-        answer.stage("end")
+    compute.answer_each(path, names, lambda name, answer: sounded(script, name, device, answer), where)
 
 
 if __name__ == "__main__":

@@ -99,28 +99,6 @@ MODELS: "dict[str, tuple[Model, Callable[..., Array]]]" = {
 }
 
 
-class Answer:
-    """Writes lines to a file, each at once: the next step may be the last."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def tell(self, **values: object) -> None:
-        """Write one line."""
-        with open(self._path, "a", encoding="utf-8") as file:  # noqa: PTH123 - one call less in a child
-            file.write(json.dumps(values) + "\n")
-
-    def begin(self, name: str) -> None:
-        """Say which model begins now, and how much was printed before it."""
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        self.tell(kernel=name, printed=os.fstat(1).st_size)
-
-    def stage(self, name: str) -> None:
-        """Say what begins now."""
-        self.tell(stage=name)
-
-
 def _session(ort: Any, data: bytes, provider: str, profile: str = "") -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = 3
@@ -164,7 +142,7 @@ def _is_left_out(ort: Any, data: bytes, provider: str) -> bool:
     return provider not in ort.InferenceSession(data, options, providers=[provider]).get_providers()
 
 
-def compute(name: str, provider: str, answer: Answer) -> "dict[str, object]":
+def compute(name: str, provider: str, answer: Any) -> "dict[str, object]":
     """Compute a model on a provider, and say how far it is from the truth, how long it takes, and where it ran."""
     ort, np = _import(provider), importlib.import_module("numpy")
     model, reference = MODELS[name]
@@ -208,16 +186,10 @@ def compute(name: str, provider: str, answer: Answer) -> "dict[str, object]":
 def main(arguments: "Iterable[str]") -> None:
     """Do what the arguments say, and write what came of it."""
     path, provider, names = arguments
-    answer = Answer(path)
-    for name in names.split(","):
-        answer.begin(name)
-        answer.stage("import")
-        try:
-            answer.tell(found=compute(name, provider, answer))
-        except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
-            answer.tell(raised=type(reason).__name__, message=str(reason)[:2000])
-            return
-        answer.stage("end")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as in `compute`
+    answer_each = importlib.import_module("compute").answer_each
+    del sys.path[0]
+    answer_each(path, names, lambda name, answer: compute(name, provider, answer), str)
 
 
 if __name__ == "__main__":
