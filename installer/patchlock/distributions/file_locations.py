@@ -22,7 +22,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.sdist import Sdist
 
 if TYPE_CHECKING:
-    from packaging.pylock import PackageWheel
+    from packaging.pylock import PackageWheel, Pylock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,40 +49,13 @@ def wheels(name: NormalizedName, version: Version, *, python: str) -> tuple[Offe
         DownloadError: the index has no wheel of that version.
         NetworkError: the index does not answer, or with something that is no page of an index.
     """
-    from packaging.pylock import Pylock
-
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
         place = Path(folder)
-        (place / "wanted.txt").write_text(f"{name}=={version}\n", encoding="utf-8")
-        try:
-            uv.run(
-                *("pip", "compile", "wanted.txt", "--no-deps", "--only-binary", ":all:", "--no-config", "--universal"),
-                *(
-                    "--python",
-                    sys.executable,
-                    "--python-version",
-                    python,
-                    "--format",
-                    "pylock.toml",
-                    "--no-header",
-                    "-q",
-                    "-o",
-                    "pylock.toml",
-                ),
-                cwd=place,
-                installing=False,
-            )
-        except UnsatisfiableError as error:
-            from patchlock.distributions import index_client
-
-            index_client.require_pages(" ".join(error.evidence))
-            raise DownloadError(
-                f"the index has no wheel of {name} {version}",
-                where="the package index",
-                remedy="check the version, or give the file with `--wheel`",
-                evidence=error.evidence,
-            ) from error
-        answer = Pylock.from_dict(tomllib.loads((place / "pylock.toml").read_text(encoding="utf-8")))
+        words = ("--only-binary", ":all:", "--no-config", "--universal")
+        remedy = "check the version, or give the file with `--wheel`"
+        answer = _asked(
+            place, name, version, *words, "--python", sys.executable, "--python-version", python, remedy=remedy
+        )
         found = [_offered(wheel, place) for package in answer.packages for wheel in package.wheels or ()]
     return tuple(sorted((one for one in found if one is not None), key=lambda one: one.filename))
 
@@ -94,36 +67,43 @@ def sdist(name: NormalizedName, version: Version) -> Sdist:
         DownloadError: the index has no sdist of that version.
         NetworkError: the index does not answer, or with something that is no page of an index.
     """
-    from packaging.pylock import Pylock
-
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
         place = Path(folder)
-        (place / "wanted.txt").write_text(f"{name}=={version}\n", encoding="utf-8")
         known = {"name": name, "version": str(version), "requires-dist": []}
         (place / "uv.toml").write_text(toml_text.render({"dependency-metadata": [known]}), encoding="utf-8")
-        try:
-            uv.run(
-                *("pip", "compile", "wanted.txt", "--no-deps", "--no-binary", name, "--config-file", "uv.toml"),
-                *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
-                cwd=place,
-                installing=False,
-            )
-        except UnsatisfiableError as error:
-            from patchlock.distributions import index_client
-
-            index_client.require_pages(" ".join(error.evidence))
-            raise DownloadError(
-                f"the index has no sdist of {name} {version}",
-                where="the package index",
-                remedy="check the name and the version",
-                evidence=error.evidence,
-            ) from error
-        answer = Pylock.from_dict(tomllib.loads((place / "pylock.toml").read_text(encoding="utf-8")))
+        words = ("--no-binary", name, "--config-file", "uv.toml")
+        answer = _asked(place, name, version, *words, kind="sdist", remedy="check the name and the version")
         file = next((package.sdist for package in answer.packages if package.sdist is not None), None)
         if file is None or "sha256" not in file.hashes:
             raise DownloadError(f"the index gives no sha256 for the sdist of {name} {version}")
         address = file.url or (place / (file.path or "")).resolve().as_uri()
     return Sdist(name=name, version=version, url=mirrors.with_password(address), sha256=Sha256(file.hashes["sha256"]))
+
+
+def _asked(
+    place: Path, name: NormalizedName, version: Version, *words: str, kind: str = "wheel", remedy: str
+) -> Pylock:
+    from packaging import pylock
+
+    (place / "wanted.txt").write_text(f"{name}=={version}\n", encoding="utf-8")
+    try:
+        uv.run(
+            *("pip", "compile", "wanted.txt", "--no-deps", *words),
+            *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+            cwd=place,
+            installing=False,
+        )
+    except UnsatisfiableError as error:
+        from patchlock.distributions import index_client
+
+        index_client.require_pages(" ".join(error.evidence))
+        raise DownloadError(
+            f"the index has no {kind} of {name} {version}",
+            where="the package index",
+            remedy=remedy,
+            evidence=error.evidence,
+        ) from error
+    return pylock.Pylock.from_dict(tomllib.loads((place / "pylock.toml").read_text(encoding="utf-8")))
 
 
 def _offered(wheel: PackageWheel, place: Path) -> Offered | None:

@@ -90,26 +90,18 @@ def environment(platform: Platform, python: str) -> Marker:
 def _package(package: LockedPackage, place: Located) -> Package:
     from packaging.pylock import Package, PackageSdist, PackageWheel
 
-    hashes = {"sha256": str(package.sha256)}
-    is_wheel = place.filename.endswith(".whl")
-    wheel = PackageWheel(
+    kind = PackageWheel if place.filename.endswith(".whl") else PackageSdist
+    file = kind(
         name=place.filename,
         url=without_secrets(place.url),
         size=place.size,
         upload_time=place.upload_time,
-        hashes=hashes,
-    )
-    sdist = PackageSdist(
-        name=place.filename,
-        url=without_secrets(place.url),
-        size=place.size,
-        upload_time=place.upload_time,
-        hashes=hashes,
+        hashes={"sha256": str(package.sha256)},
     )
     return Package(
         name=package.name,
         version=package.version,
-        wheels=[wheel] if is_wheel else None,
-        sdist=None if is_wheel else sdist,
+        wheels=[file] if isinstance(file, PackageWheel) else None,
+        sdist=file if isinstance(file, PackageSdist) else None,
         tool={"patchlock": {"why": package.why}} if package.why else None,
     )
