@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from patchlock.core import disk_space
 from patchlock.hardware._windows import system
 
 
@@ -78,4 +79,4 @@ def test_libraries_are_those_of_the_given_folder(tmp_path: Path) -> None:
 
 
 def test_room_is_that_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:
-    assert system.disk(tmp_path / "not" / "there") > 0
+    assert disk_space.free(tmp_path / "not" / "there") > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -46,6 +47,14 @@ def look(folder: Path) -> FileSystem:
     while not found.exists():
         found = found.parent
     return FileSystem(device=found.stat().st_dev, free=shutil.disk_usage(found).free)
+
+
+def free(folder: Path) -> int:
+    """Give the bytes that are free where a folder is or will be; 0 where nothing says."""
+    for place in (folder.absolute(), *folder.absolute().parents):
+        with contextlib.suppress(OSError):
+            return shutil.disk_usage(place).free
+    return 0
 
 
 def require(needs: Iterable[SpaceRequirement], look_at: Callable[[Path], FileSystem] | None = None) -> None:

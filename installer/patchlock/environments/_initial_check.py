@@ -13,7 +13,6 @@ from patchlock.environments.ledger import InstalledFile, Ledger
 from patchlock.model.errors import WheelError
 from patchlock.model.identities import Sha256
 
-_CHUNK = 1 << 20
 _PAUSE = 60.0
 """Seconds between two files of one wheel that is being unpacked; more only costs reading them."""
 _SLOWEST = 1e6
@@ -103,7 +102,7 @@ def create_ledger(environment: Path, contents: Contents, seen: Mapping[str, os.s
         for deviation in inspection.find_size_deviations(contents, seen)
     }
     for path in inspection.without_hash(contents):
-        _, sha256, size = _record_digests.compare(str(contents.packages / path), "sha256=", _CHUNK)
+        _, sha256, size = _record_digests.compare(str(contents.packages / path), "sha256=")
         files[path] = InstalledFile(size=size, sha256=Sha256(sha256))
     unlisted = inspection.unowned_files(contents)  # of setuptools the RECORDs of what it has vendored
     made = Ledger(laid=ledger.now(), records=contents.records, files=files, unlisted=unlisted)

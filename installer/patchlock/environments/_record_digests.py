@@ -7,6 +7,8 @@ import contextlib
 import hashlib
 import threading
 
+_CHUNK = 1 << 20
+"""Bytes to read at once."""
 _of_thread = threading.local()
 
 
@@ -15,7 +17,7 @@ def in_record(sha256: str) -> str:
     return base64.urlsafe_b64encode(bytes.fromhex(sha256)).rstrip(b"=").decode("ascii")
 
 
-def compare(path: str, wanted: str, chunk: int) -> tuple[bool, str, int]:
+def compare(path: str, wanted: str) -> tuple[bool, str, int]:
     """Hash a file, and compare it with what RECORD says.
 
     A digest in hex, in plain base64 or with padding is read as what it means; one of an algorithm that Python does not
@@ -24,7 +26,6 @@ def compare(path: str, wanted: str, chunk: int) -> tuple[bool, str, int]:
     Args:
         path: the file.
         wanted: `<algorithm>=<digest>`.
-        chunk: bytes to read at once.
 
     Returns:
         Whether it is the file; its sha256 in hex, or "" where another algorithm was asked for and it is the file; and
@@ -37,17 +38,17 @@ def compare(path: str, wanted: str, chunk: int) -> tuple[bool, str, int]:
     algorithm = algorithm.lower().replace("-", "")
     if algorithm not in hashlib.algorithms_available or algorithm.startswith("shake"):
         algorithm, digest = "sha256", ""
-    found, count = _digest(path, algorithm, chunk)
+    found, count = _digest(path, algorithm)
     same = not digest or found in _meanings(digest)
     if same or algorithm == "sha256":
         return same, found.hex() if algorithm == "sha256" else "", count
-    return same, _digest(path, "sha256", chunk)[0].hex(), count
+    return same, _digest(path, "sha256")[0].hex(), count
 
 
-def _digest(path: str, algorithm: str, chunk: int) -> tuple[bytes, int]:
+def _digest(path: str, algorithm: str) -> tuple[bytes, int]:
     buffer = getattr(_of_thread, "buffer", None)
-    if buffer is None or len(buffer) != chunk:
-        buffer = _of_thread.buffer = bytearray(chunk)
+    if buffer is None:
+        buffer = _of_thread.buffer = bytearray(_CHUNK)
     view, hashed, count = memoryview(buffer), hashlib.new(algorithm, usedforsecurity=False), 0
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - tens of thousands of them
         while read := file.readinto(buffer):

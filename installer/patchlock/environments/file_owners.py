@@ -21,7 +21,6 @@ from patchlock.model.errors import WheelError
 from patchlock.model.lock_rules import PolicyException
 from patchlock.model.lockfile import Lock
 
-_CHUNK = 1 << 20
 _IS_CASELESS = sys.platform in {"win32", "darwin"}
 
 
@@ -53,7 +52,7 @@ def _is_same(packages: Path, digests: set[str], place: str) -> bool:
     if len(digests) != 1 or "" in digests:
         return False
     try:
-        return _record_digests.compare(str(packages / place), next(iter(digests)), _CHUNK)[0]
+        return _record_digests.compare(str(packages / place), next(iter(digests)))[0]
     except OSError:  # it is missing, of which others speak
         return True
 

@@ -24,7 +24,6 @@ from patchlock.model.identities import Sha256
 
 _PEEK = 4096
 """Bytes that are looked at to tell text from data, and zeros at the end."""
-_CHUNK = 1 << 20
 _BATCH = 64
 """Files that a thread takes at once: most are small."""
 
@@ -221,7 +220,7 @@ def find_content_deviations(contents: Contents, tell: Tell) -> list[Deviation]:
 
 def _read(packages: Path, distribution: Distribution, path: str, digest: str, size: int) -> Deviation | None:
     try:
-        same, found, count = _record_digests.compare(f"{packages}{os.sep}{path}", digest, _CHUNK)
+        same, found, count = _record_digests.compare(f"{packages}{os.sep}{path}", digest)
     except OSError:
         return Deviation(distribution=distribution, path=path, wanted=digest, wanted_size=size, size=None)
     if same:

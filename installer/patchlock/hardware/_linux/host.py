@@ -10,13 +10,12 @@ import dataclasses
 import os
 import platform
 import re
-import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from patchlock.core import memory, process
+from patchlock.core import disk_space, memory, process
 from patchlock.core.bounded_files import FileReader
 from patchlock.hardware import _allow_list, _host_variables, _visibility
 from patchlock.hardware._linux import device_nodes, kfd, nvidia, pci, system, tegra, wsl
@@ -76,7 +75,7 @@ def probe(
         processor=system.processor(read["system"]),
         memory=memory.total(read["memory"]),
         available=memory.available(read["memory"]),
-        disk=_free(installations or Path(env.get(_HOME) or "/")) if root == Path("/") else 0,
+        disk=disk_space.free(installations or Path(env.get(_HOME) or "/")) if root == Path("/") else 0,
         container=system.container(read["system"], env),
         is_wsl=asked.is_wsl,
         tegra=tegra.release(read["tegra"]),
@@ -188,14 +187,3 @@ def _real(path: str, root: Path) -> Path:
     """Give where a library of a machine lies, which may be a recorded one."""
     inside = root / path.lstrip("/")
     return inside if inside.exists() else Path(path)
-
-
-def _free(folder: Path) -> int:
-    """Give the bytes that are free where a folder is or will be."""
-    found = folder.absolute()
-    while not found.exists() and found != found.parent:
-        found = found.parent
-    try:
-        return shutil.disk_usage(found).free
-    except OSError:
-        return 0

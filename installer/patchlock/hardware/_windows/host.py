@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from patchlock.core import process
+from patchlock.core import disk_space, process
 from patchlock.hardware import interpreters
 from patchlock.hardware._windows import cards, cim, devices, drivers, facts, system, view
 from patchlock.hardware._windows.records import DISPLAY_KEY, Plugged
@@ -63,7 +63,7 @@ def look(folder: Path | None = None, *, under: str = "", asks_drivers: bool = Tr
         version=system.version(),
         memory=memory,
         available=available,
-        disk=system.disk(folder or Path(home or "C:/")),
+        disk=disk_space.free(folder or Path(home or "C:/")),
         libraries=libraries,
         toolkits=system.toolkits(),
         variables=dict(os.environ),

@@ -6,7 +6,6 @@ import ctypes
 import json
 import os
 import platform
-import shutil
 import sys
 from pathlib import Path
 
@@ -91,16 +90,6 @@ def memory() -> tuple[int, int]:
     if sys.platform == "win32" and ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
         return status.total, status.available
     return 0, 0
-
-
-def disk(folder: Path) -> int:
-    """Give the bytes free where a folder is or will be; 0 where nothing says."""
-    for place in (folder, *folder.parents):
-        try:
-            return shutil.disk_usage(place).free
-        except OSError:
-            continue
-    return 0
 
 
 def home() -> str:
