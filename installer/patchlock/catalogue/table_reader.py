@@ -234,10 +234,10 @@ class Table:
             yield table, table.read(cls, known)
             table.finish()
 
-    def optional(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> T | None:
+    def optional(self, key: str, cls: type[T]) -> T | None:
         """Read a table within this one as a value; None where there is none."""
         self.known((key,))
-        return self.within(key, cls, known) if self.has(key) else None
+        return self.within(key, cls) if self.has(key) else None
 
     def within(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> T:
         """Read a table within this one as a value."""

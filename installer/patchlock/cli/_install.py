@@ -227,8 +227,8 @@ def _install(
         if has_models:
             _place_models(request, progress)
     if other is not None:
-        return _tell_installed(other.request, other.report, "install", as_json=as_json, instead_of=other.failed)
-    return _tell_installed(request, report, "install", as_json=as_json)
+        return _tell_installed(other.request, other.report, as_json=as_json, instead_of=other.failed)
+    return _tell_installed(request, report, as_json=as_json)
 
 
 def _place_models(request: Request, progress: Progress) -> None:
@@ -241,14 +241,13 @@ def _place_models(request: Request, progress: Progress) -> None:
 def _tell_installed(
     request: Request,
     report: InstallResult,
-    command: str,
     *,
     as_json: bool,
     instead_of: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Say what was installed, and give the exit code."""
     data = _finish(request, report, as_json=as_json, instead_of=instead_of)
-    return _end(command, data, report.unproved, as_json=as_json)
+    return _end("install", data, report.unproved, as_json=as_json)
 
 
 def _finish(

@@ -135,14 +135,13 @@ def size(count: int) -> str:
     return size_text(count)
 
 
-def confirm(question: str, *, yes: bool, as_json: bool = False, default: bool = False) -> bool:
+def confirm(question: str, *, yes: bool, as_json: bool = False) -> bool:
     """Ask a person before something is lost.
 
     Args:
         question: ends with a question mark.
         yes: whether he has said so on the command line.
         as_json: a program reads the answer, so that nobody can be asked.
-        default: what an empty line means.
 
     Raises:
         UsageError: nobody can be asked.
@@ -155,7 +154,7 @@ def confirm(question: str, *, yes: bool, as_json: bool = False, default: bool = 
         )
     import click
 
-    return click.confirm(question, default=default, err=True)
+    return click.confirm(question, default=False, err=True)
 
 
 def place(root: Path, file: str) -> str:
@@ -209,7 +208,7 @@ def fail(error: PatchlockError, command: str, as_json: bool, arguments: Sequence
         text = f"error[{error.code}]: {sentence}"
         _log.note(text, is_shown=True)
         first, *others = visible(broken(text, sys.stderr)).split("\n")
-        head = _styled("error", "red", sys.stderr)
+        head = _head(sys.stderr)
         _write("\n".join([head + first.removeprefix("error"), *others, ""]), sys.stderr)
     return error.exit_code
 
@@ -353,12 +352,12 @@ def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: clic
     return f'there is no {what} "{word}"', f"{hint} " if hint else ""
 
 
-def _styled(text: str, colour: str, stream: object) -> str:
+def _head(stream: object) -> str:
     if not coloured(stream):
-        return text
+        return "error"
     import click
 
-    return click.style(text, fg=colour, bold=True)
+    return click.style("error", fg="red", bold=True)
 
 
 def coloured(stream: object) -> bool:

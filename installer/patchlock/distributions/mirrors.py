@@ -95,16 +95,13 @@ def _address(text: str) -> str:
     return parts._replace(netloc=f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.netloc}").geturl()
 
 
-def search(
-    files: Iterable[tuple[NormalizedName, str, Sha256]], *, online: bool | None = None
-) -> dict[Sha256, MirrorSearch]:
+def search(files: Iterable[tuple[NormalizedName, str, Sha256]]) -> dict[Sha256, MirrorSearch]:
     """Look for files at all places at the same time, each page once; a place that fails is passed over, with a note.
 
     Args:
         files: distribution, file name and sha256 of each.
-        online: whether servers may be asked; None asks uv's variables.
     """
-    places = configured(online=uv.is_online() if online is None else online)
+    places = configured(online=uv.is_online())
     wanted = tuple(files)
     if not places or not wanted:
         return {sha256: MirrorSearch(addresses=(), notes=()) for _, _, sha256 in wanted}

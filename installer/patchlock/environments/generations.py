@@ -214,11 +214,6 @@ def sync_to_disk(folder: Path) -> None:
         os.sync()
 
 
-def write_journal(installation: Installation, stage: str) -> None:
-    """Note what is being done, for a person who looks after a crash."""
-    atomic_files.atomic_write(installation.journal, f"{stage}\n")
-
-
 def variables(home: Path, profile: str, wanted: Mapping[str, str], *, os: str) -> dict[str, str]:
     """Name the launchers of other apps, which start whatever is in use there, each in its own environment.
 

@@ -19,6 +19,8 @@ from patchlock.locks.conflicts.model import CUT_OFF, Member, Question, Requester
 from patchlock.locks.resolution_inputs import ResolutionInputs
 
 Files = Mapping[PurePosixPath, bytes]
+_SECONDS = 60
+"""After which no more is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +46,7 @@ def newer(
     name: NormalizedName,
     version: Version,
     *,
-    seconds: float = 60,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None],
 ) -> Newer:
     """Find out why an order has no newer version of a distribution, by asking for one.
 
@@ -54,7 +55,6 @@ def newer(
         raw: its requirement files before the patches.
         name: the distribution.
         version: as it is locked.
-        seconds: after which no more is asked.
         tell: called with what goes on.
     """
     wish = Member(
@@ -69,7 +69,7 @@ def newer(
     asking = ResolverSession(
         order=order,
         members=members,
-        deadline=time.monotonic() + seconds,
+        deadline=time.monotonic() + _SECONDS,
         tell=lambda asked: tell(f"{asked} questions to uv"),
     )
     cut_off = every & {CUT_OFF}

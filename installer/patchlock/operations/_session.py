@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from patchlock.core import file_lock, old_folders
+from patchlock.core import atomic_files, file_lock, old_folders
 from patchlock.environments import cache_pruning, generations
 from patchlock.locks.lock_request import Request
 from patchlock.model.errors import UpstreamError
@@ -30,7 +30,9 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         clear(installation)
         if installation.source.exists() and needs_source:
             clone.require_whole(installation.source, installation.app)
-        generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
+        # For a person who looks after a crash.
+        stage = "an install is running, or was killed; the next one finishes it\n"
+        atomic_files.atomic_write(installation.journal, stage)
         try:
             yield held
         except UpstreamError:  # the commit or the source is wrong, and nothing was begun

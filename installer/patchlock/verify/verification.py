@@ -77,9 +77,11 @@ def quick_without_catalogue(folder: Path, receipt: Receipt) -> VerificationResul
 
 
 def deep(
-    folder: Path, receipt: Receipt, lock: Lock, origin: Origin, tell: Callable[[int, int], None], *, learn: bool = True
+    folder: Path, receipt: Receipt, lock: Lock, origin: Origin, tell: Callable[[int, int], None]
 ) -> VerificationResult:
     """Read every file of every distribution, and compare it with its RECORD, or with its wheel where these disagree.
+
+    Where a RECORD turns out to be wrong, the ledger learns that.
 
     Args:
         folder: the generation.
@@ -87,14 +89,13 @@ def deep(
         lock: what it was made from.
         origin: where its wheels can be asked.
         tell: told bytes read and bytes in all.
-        learn: whether the ledger may be written, when a RECORD turns out to be wrong.
     """
     book = ledger.read(folder)
     contents = inspection.completed(inspection.read(folder), book)
     deviations = inspection.find_content_deviations(contents, tell)
     unknown = [deviation for deviation in deviations if not inspection.is_as_installed(deviation, book)]
     proved, why = _ask(folder, lock, origin, unknown)
-    if proved and book is not None and learn:
+    if proved and book is not None:
         laid = {d.path: InstalledFile(size=d.size, sha256=d.sha256) for d in unknown if d.path in proved}
         book = dataclasses.replace(book, files={**book.files, **laid})
         ledger.write(folder, book)

@@ -83,9 +83,9 @@ def step(name: str) -> None:
     """Do nothing: tests are killed here."""
 
 
-def begin(tree: Tree, name: str = STAGED) -> Path:
+def begin(tree: Tree) -> Path:
     """Make an empty folder for a journal; what a killed one left there goes."""
-    place = folder(tree, name)
+    place = folder(tree, STAGED)
     if place.exists():
         remove_tree(place)
     (place / _NEW).mkdir(parents=True)

@@ -369,7 +369,7 @@ DEVICES: Mapping[str, Devices] = {
 """By back end; what computes on the processor needs none."""
 
 
-def compose(app: App, profile: Profile, platform: Platform, lock: Lock, *, dockerfile: str = "Dockerfile") -> str:
+def compose(app: App, profile: Profile, platform: Platform, lock: Lock) -> str:
     """Write a compose.yaml for the image: built here, with its devices, reached from this computer alone.
 
     Args:
@@ -377,7 +377,6 @@ def compose(app: App, profile: Profile, platform: Platform, lock: Lock, *, docke
         profile: the kind of machine.
         platform: where the image runs.
         lock: what is installed.
-        dockerfile: name of the Dockerfile, beside the compose.yaml.
 
     Raises:
         RefusedError: no image can be for that platform.
@@ -387,13 +386,13 @@ def compose(app: App, profile: Profile, platform: Platform, lock: Lock, *, docke
     lines = [
         f"# {app.name} on {profile.name} ({platform.name}). Written by",
         f"# `{command} compose`.",
-        f"# It builds the image from the file of `{command} dockerfile -o {dockerfile}`.",
+        f"# It builds the image from the file of `{command} dockerfile -o Dockerfile`.",
         "services:",
         f"  {app.name}:",
         f"    image: patchlock/{app.name}:{profile.name}-{lock.provenance.commit[:12]}",
         "    build:",
         "      context: .",
-        f"      dockerfile: {json.dumps(dockerfile)}",
+        '      dockerfile: "Dockerfile"',
         f"      platforms: [{_PLATFORM[platform.machine]}]",
         "    init: true",
     ]
