@@ -86,7 +86,7 @@ def _ask(request: Request, host: Host) -> _Line:
         lock, _ = locks_request.read_lock(request)
         asked = locks_request.read_requirements(request)
         order = locks_request.collect_inputs(request, asked, lock.provenance.as_of, lock.provenance.newer)
-        file = request.catalogue.lock_path(request.app, request.profile, request.platform)
+        file = request.lock_path
         skipped = cross_check.reason_no_counterpart(order)
         with tempfile.TemporaryDirectory(prefix="patchlock-cross-check-") as name:
             if any(package.original for package in lock.packages):  # which others can only have as upstream made them

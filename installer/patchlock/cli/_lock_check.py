@@ -104,5 +104,4 @@ def _line(pair: str, file: str, found: LockStatus) -> Line:
 
 def names(request: Request) -> tuple[str, str]:
     """Name a pair, and its lockfile from the catalogue's root."""
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    return _conflict_report.pair_name(request), path.relative_to(request.catalogue.root).as_posix()
+    return _conflict_report.pair_name(request), request.lock_name

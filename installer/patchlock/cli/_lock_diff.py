@@ -105,9 +105,8 @@ def _line(request: Request, locks: Callable[[Request], tuple[Lock | None, Lock |
     from patchlock.catalogue.pairs import require_possible
     from patchlock.locks import diff
 
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
     pair = f"{request.app.name} × {request.profile.name} × {request.platform.name}"
-    file = path.relative_to(request.catalogue.root).as_posix()
+    file = request.lock_name
     try:
         require_possible(request.app, request.profile, request.platform)
         return _Line(pair=pair, file=file, difference=diff.compare(*locks(request)))
@@ -126,11 +125,11 @@ def _line(request: Request, locks: Callable[[Request], tuple[Lock | None, Lock |
 def _committed(request: Request) -> Lock | None:
     from patchlock.model import lockfile
 
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    path = request.lock_path
     if not path.is_file():
         return None
     text = path.read_bytes().decode("utf-8", errors="replace")
-    return lockfile.parse(text, path.relative_to(request.catalogue.root).as_posix())
+    return lockfile.parse(text, request.lock_name)
 
 
 def _on(request: Request, profile: str) -> Request:
@@ -146,7 +145,7 @@ def _at(request: Request, revision: str) -> Lock | None:
     from patchlock.operations import catalogue_at_commit
 
     root = request.catalogue.root
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform).relative_to(root).as_posix()
+    path = request.lock_name
     text = catalogue_at_commit.read(root, catalogue_at_commit.commit_of(root, revision), path)
     return None if text is None else lockfile.parse(text, f"{revision}:{path}")
 

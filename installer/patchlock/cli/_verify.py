@@ -74,8 +74,7 @@ def verify_command(
     installation = request.installation
     receipt = _options.require_current(request)
     folder = generations.generation(installation, receipt.id)
-    kept = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    path = verification.lock_file(folder, receipt, kept)
+    path = verification.lock_file(folder, receipt, request.lock_path)
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
     with progress.stage("verify"):
         if depth == "deep":

@@ -80,7 +80,7 @@ def why_command(
         taken_out = _taken_out(request, name)
         raise UnknownDistributionError(
             f"{name} is not in the lock{': ' if taken_out else ''}{'; '.join(taken_out)}",
-            where=_lock_name(request),
+            where=request.lock_name,
             remedy=(taken_out and "the app is meant to run without it")
             or similar(name, [one.name for one in lock.packages])
             or "that file lists what is installed with the app",
@@ -141,11 +141,6 @@ def _taken_out(request: Request, name: NormalizedName) -> list[str]:
             case _:
                 pass
     return told
-
-
-def _lock_name(request: Request) -> str:
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    return path.relative_to(request.catalogue.root).as_posix()
 
 
 def _newer(
@@ -243,7 +238,7 @@ def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
     return {
         "name": package.name,
         "version": str(package.version),
-        "lock": _lock_name(request),
+        "lock": request.lock_name,
         "chains": [
             {"asked": chain.asked, "names": list(chain.names), "requirements": list(requirements)}
             for chain, requirements in told.chains
@@ -387,7 +382,7 @@ def _exceptions(request: Request, lock: Lock, package: LockedPackage) -> list[tu
     """Give the cut-offs of its own that a distribution has: until when, by whom, and why."""
     found = [(rule.until, str(rule.origin), rule.why) for rule in rules_of(request).newer if rule.name == package.name]
     if package.name in lock.provenance.newer:
-        found.append((lock.provenance.newer[package.name], _lock_name(request), "`lock --upgrade` took it"))
+        found.append((lock.provenance.newer[package.name], request.lock_name, "`lock --upgrade` took it"))
     return found
 
 

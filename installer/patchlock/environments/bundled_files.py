@@ -89,7 +89,7 @@ def pins(request: Request, lock: Lock) -> tuple[LockedPackage, ...]:
     """Read what the builds of a lock may require."""
     if not lock.provenance.build_constraints:
         return ()
-    path = request.catalogue.build_path(request.catalogue.lock_path(request.app, request.profile, request.platform))
+    path = request.build_path
     return build_constraints.parse(path.read_text(encoding="utf-8"), str(path))
 
 

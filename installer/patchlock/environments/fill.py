@@ -109,8 +109,7 @@ def fill(
         WheelsMissingError: the network is switched off, and not all of it is here.
         DownloadError: they do not have the files, or do not give them.
     """
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    build = request.catalogue.build_path(path)
+    path, build = request.lock_path, request.build_path
     if kept is not None:
         path, build = kept / venv.LOCK, kept / venv.BUILD
     job = _Filling(

@@ -79,6 +79,21 @@ class Request:
         """The folder of this app on this profile."""
         return Installation(folder=self.home / f"{self.app.name}@{self.profile.name}")
 
+    @property
+    def lock_path(self) -> Path:
+        """The lockfile in the catalogue."""
+        return self.catalogue.lock_path(self.app, self.profile, self.platform)
+
+    @property
+    def lock_name(self) -> str:
+        """The same as a POSIX path from the catalogue's root."""
+        return self.lock_path.relative_to(self.catalogue.root).as_posix()
+
+    @property
+    def build_path(self) -> Path:
+        """The file beside the lock that pins what builds its sdists."""
+        return self.catalogue.build_path(self.lock_path)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Upstream:
@@ -290,10 +305,9 @@ def read_lock(request: Request) -> tuple[Lock, bytes]:
         LockMissingError: there is none.
         LockFormatError: it is none of ours.
     """
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    name = path.relative_to(request.catalogue.root).as_posix()
+    name = request.lock_name
     try:
-        data = path.read_bytes()
+        data = request.lock_path.read_bytes()
     except FileNotFoundError as error:
         raise LockMissingError(
             f"there is no lock for {request.app.name} on {request.profile.name} on {request.platform.name}",
@@ -319,7 +333,7 @@ def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
     """
     lock, data = read_lock(request)
     root = request.catalogue.root
-    name = request.catalogue.lock_path(request.app, request.profile, request.platform).relative_to(root).as_posix()
+    name = request.lock_name
     lockfile.require_addresses(lock, name, local=request.local_addresses)
     if request.accept_edited_lock:
         return lock, data
@@ -334,7 +348,7 @@ def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
 
 def build_objections(request: Request, lock: Lock) -> tuple[str, ...]:
     """Say why the file that pins what builds a lock's sdists is not the one that the lock names; empty if it is."""
-    path = request.catalogue.build_path(request.catalogue.lock_path(request.app, request.profile, request.platform))
+    path = request.build_path
     data = path.read_bytes() if path.is_file() else None
     name = path.relative_to(request.catalogue.root).as_posix()
     return build_constraints.objections(lock.provenance.build_constraints, data, name)
@@ -486,8 +500,6 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
     why = "; ".join(reasons)
     raise LockStaleError(
         f"the lock of {request.app.name} on {request.profile.name} is stale: {why}",
-        where=request.catalogue.lock_path(request.app, request.profile, request.platform)
-        .relative_to(request.catalogue.root)
-        .as_posix(),
+        where=request.lock_name,
         remedy=f"run `{_lock_command(request)}`",
     )

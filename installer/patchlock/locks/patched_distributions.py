@@ -147,11 +147,10 @@ def _made(request: Request, package: LockedPackage, of: Original, python: str, s
     packed = _repacked(request.catalogue, package.name, _original(package.name, of, python, request.cache), of)
     say(f"Built {package.name}=={of.version}")
     if packed.sha256 != package.sha256:
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
         raise LockStaleError(
             f"the patches of {package.name} make {packed.version} of {of.version} now, and the lock names "
             f"{package.version}",
-            where=path.relative_to(request.catalogue.root).as_posix(),
+            where=request.lock_name,
             remedy=f"run `patchlock lock {request.app.name} --profile {request.profile.name}`",
         )
     return _keep(request.cache, packed)

@@ -105,9 +105,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         from patchlock.locks import patched_distributions  # as above
 
         lock = patched_distributions.substitute_wheels(wanted, lock)
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    where = path.relative_to(request.catalogue.root).as_posix()
-    lockfile.require_addresses(lock, where, local=request.local_addresses)
+    lockfile.require_addresses(lock, request.lock_name, local=request.local_addresses)
     return keep_resolver(current(request), dataclasses.replace(lock, notices=(*lock.notices, *frozen)))
 
 
@@ -191,11 +189,10 @@ def require_known_bytes(request: Request, lock: Lock, accept: Iterable[str] = ()
     )
     refused = [one for one in found if not one.is_named(accept)]
     if refused:
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         raise RecordChangedError(
             f"{refused[0]}{more}; the lock was left as it is",
-            where=path.relative_to(request.catalogue.root).as_posix(),
+            where=request.lock_name,
             remedy="find out from its publisher why it changed before anybody installs it; then "
             f"`patchlock lock {request.app.name} --profile {request.profile.name} --accept-changed "
             f"{refused[0].filename}`, once for each",
@@ -249,10 +246,9 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     try:
         require_possible(request.app, request.profile, request.platform)
         lock, _ = locks_request.read_lock(request)
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-        lockfile.require_addresses(lock, path.relative_to(request.catalogue.root).as_posix(), local=True)
+        lockfile.require_addresses(lock, request.lock_name, local=True)
     except RefusedError as error:
-        if request.catalogue.lock_path(request.app, request.profile, request.platform).is_file():
+        if request.lock_path.is_file():
             reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
             return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
         return LockStatus(state="refused", reasons=(error.what,), code=error.code)
@@ -320,7 +316,7 @@ ORPHANED = "it belongs to no pair of app and profile; remove it"
 
 def orphaned_lockfiles(catalogue: Catalogue, requests: Iterable[Request]) -> tuple[str, ...]:
     """Name the lockfiles, relative to the catalogue, that belong to none of all its pairs; sorted."""
-    locks = {catalogue.lock_path(request.app, request.profile, request.platform) for request in requests}
+    locks = {request.lock_path for request in requests}
     folder = catalogue.root / "lockfiles"
     wanted = locks | {catalogue.build_path(lock) for lock in locks} | {folder / name for name in _OWN}
     found = folder.glob("**/*.txt")
@@ -333,8 +329,7 @@ def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "uncha
     Files with the same bytes are left alone. The lock goes last and names the sha256 of the other file: if patchlock is
     killed between the two, the old lock says that it is stale.
     """
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    beside = request.catalogue.build_path(path)
+    path, beside = request.lock_path, request.build_path
     changed = _put(beside, lock.build) if lock.build else False
     changed |= _put(path, lockfile.render(lock))
     if not lock.build:
@@ -348,15 +343,14 @@ def remove(request: Request) -> bool:
     Returns:
         Whether it was removed.
     """
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
     try:
         lock, _ = locks_request.read_lock(request)
     except (LockMissingError, LockFormatError):
         return False
     if not lock.is_intact:
         return False
-    path.unlink()
-    request.catalogue.build_path(path).unlink(missing_ok=True)
+    request.lock_path.unlink()
+    request.build_path.unlink(missing_ok=True)
     return True
 
 

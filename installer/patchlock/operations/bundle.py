@@ -76,7 +76,6 @@ def make(
         )
     request.catalogue.require_trusted()
     lock, data = read_sealed_lock(request)
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
     about: dict[str, object] = {
         "patchlock-bundle": FORMAT,
         "patchlock": __version__,
@@ -86,9 +85,9 @@ def make(
         "python": lock.provenance.python,
         "lock": sha256(data),
     }
-    pieces = {_LOCK: path}
+    pieces = {_LOCK: request.lock_path}
     if lock.provenance.build_constraints:
-        pieces[_BUILD] = request.catalogue.build_path(path)
+        pieces[_BUILD] = request.build_path
     with bundled_files.hold(request) as (held, folder):
         with progress.stage("source"):
             snapshot = fetch(request)
@@ -115,7 +114,7 @@ def make(
                 progress.say(f"{len(carried)} files")
         if with_tool:
             with progress.stage("patchlock"):
-                pieces |= _tool(request, path, progress)
+                pieces |= _tool(request, progress)
                 progress.say("its files, its packages and uv")
         if python is not None:
             pieces[f"{_PYTHON}/{python.name}"] = python
@@ -137,17 +136,17 @@ def _piece_of(model: CarriedModel) -> str:
     return f"{_MODELS}/{model.sha256}"
 
 
-def _tool(request: Request, lock: Path, progress: Progress) -> dict[str, Path]:
+def _tool(request: Request, progress: Progress) -> dict[str, Path]:
     """List patchlock's own files and what of the catalogue the pair needs, and fetch its packages."""
     root, checkout = request.catalogue.root, location.catalogue_root(None)
     own = checkout / "lockfiles" / "patchlock.txt"
     code = [one for one in (checkout / "installer").rglob("*") if one.is_file() and "__pycache__" not in one.parts]
     tool = (checkout / "install.sh", checkout / "install.ps1", own, *code)
-    files = [lock, *kept_catalogue.files(root, request.app)]
+    files = [request.lock_path, *kept_catalogue.files(root, request.app)]
     embedded = root / "patches" / request.app.name / "upstream"
     files += [one for one in embedded.rglob("*") if one.is_file() and "__pycache__" not in one.parts]
-    if (build := request.catalogue.build_path(lock)).is_file():
-        files.append(build)
+    if request.build_path.is_file():
+        files.append(request.build_path)
     wheels = bundled_files.tool_files(request, own, progress)
     placed = [(file.relative_to(checkout), file) for file in tool] + [(file.relative_to(root), file) for file in files]
     return {f"{_PATCHLOCK}/{path.as_posix()}": file for path, file in placed} | {
@@ -209,9 +208,7 @@ def require_lock(request: Request, header: BundleHeader, file: Path) -> Lock:
         raise _of_another(file, f"{header.platform}, and this machine is {request.platform.name}")
     lock, data = read_sealed_lock(request)
     if sha256(data) != header.lock:
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-        name = path.relative_to(request.catalogue.root).as_posix()
-        raise _of_another(file, f"another lock than {name}, which the catalogue has here")
+        raise _of_another(file, f"another lock than {request.lock_name}, which the catalogue has here")
     return lock
 
 
@@ -260,8 +257,7 @@ def _places(
         raise _refused(file, f"{_CACHE}/{strange[0]} is one piece too many: the lock does not name it")
     if missing := bundled_files.missing(lock, bundled_files.pins(request, lock), of_cache):
         raise _refused(file, f"{missing[0]} of the lock is missing")
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    expected = {_LOCK: sha256(path.read_bytes()), _UPSTREAM: manifest.pieces.get(_UPSTREAM)}
+    expected = {_LOCK: sha256(request.lock_path.read_bytes()), _UPSTREAM: manifest.pieces.get(_UPSTREAM)}
     if lock.provenance.build_constraints:
         expected[_BUILD] = lock.provenance.build_constraints
     for name, digest in expected.items():

@@ -126,11 +126,10 @@ def _asked(one: SharedSet, outcomes: Iterable[Outcome]) -> set[str]:
 
 def lock(request: Request, policy: Rules) -> CatalogueFinding:
     """Judge the lock of a pair, without any network."""
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
     status = relock.lock_status(request, policy, request.cache)
     holds = status.state in {"fresh", "refused"}
     return CatalogueFinding(
-        what=path.relative_to(request.catalogue.root).as_posix(),
+        what=request.lock_name,
         says=status.state + (f": {'; '.join(status.reasons)}" if status.state == "refused" else ""),
         problems=() if holds else status.reasons,
         profile="" if status.state == "refused" else request.profile.name,

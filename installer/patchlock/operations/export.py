@@ -35,8 +35,8 @@ def as_pylock(request: Request) -> str:
     """
     lock, _ = _lock(request)
     if patched := [f"{package.name} {package.version}" for package in lock.packages if package.original]:
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-        sync = f"uv pip sync --require-hashes --find-links wheels {command_lines.quoted(str(path))}"
+        file = command_lines.quoted(str(request.lock_path))
+        sync = f"uv pip sync --require-hashes --find-links wheels {file}"
         make = command_lines.sequence([*lockfile.patch_commands(lock.packages), sync])
         raise RefusedError(
             f"PEP 751 asks for an address of every file, and there is none of {', '.join(patched)}, which is patched "
@@ -81,7 +81,6 @@ def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None) 
         BundleError: the bundle is damaged, of another lock, or does not have patchlock itself.
     """
     lock, digest = _lock(request)
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
     wanted = needs.needs_for((*request.profile.needs, *request.app.needs), request.profile.name, request.platform.name)
     packages = {name for need in wanted for name in request.catalogue.resource(need.name).packages.get("apt", ())}
     text = dockerfile.document(
@@ -89,7 +88,7 @@ def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None) 
         request.profile,
         request.platform,
         lock,
-        file=path.relative_to(request.catalogue.root).as_posix(),
+        file=request.lock_name,
         sha256=digest,
         base=base,
         packages=sorted(packages),

@@ -65,7 +65,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     lifecycle.recover(request, progress)
     before = generations.require_current(request.installation, request.app.name)
     folder = generations.generation(request.installation, before.id)
-    path = verification.lock_file(folder, before, _locked(request))
+    path = verification.lock_file(folder, before, request.lock_path)
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
     command = f"patchlock install {request.app.name} --profile {request.profile.name} --reinstall"
     if not before.edited_lock:
@@ -80,10 +80,6 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
         clone.protect_generation(request.installation.source, receipt.id, receipt.applied)
         generations.switch(request.installation, receipt.id)
     return RepairResult(receipt=receipt, mended=_sentences(seen), notes=_notes(request, before, seen, mended=True))
-
-
-def _locked(request: Request) -> Path:
-    return request.catalogue.lock_path(request.app, request.profile, request.platform)
 
 
 def _look(

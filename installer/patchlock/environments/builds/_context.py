@@ -42,7 +42,7 @@ def pins_of(request: Request, lock: Lock) -> Pins:
     """Read what the builds of a lock may require."""
     if not lock.provenance.build_constraints:
         return {}
-    path = request.catalogue.build_path(request.catalogue.lock_path(request.app, request.profile, request.platform))
+    path = request.build_path
     return {package.name: package for package in build_constraints.parse(path.read_text(encoding="utf-8"), str(path))}
 
 
