@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from patchlock.patches.ops._run_time_pip.scopes import Call, Scopes, last_name, lookup, read
+from patchlock.patches.ops._run_time_pip.scopes import Call, Scopes, lookup, read
+from patchlock.patches.ops.syntax import last_name
 
 
 def found(text: str, callee: str = "use") -> tuple[Scopes, Call]:

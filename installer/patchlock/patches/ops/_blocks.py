@@ -105,17 +105,15 @@ class Block:
     @property
     def entry(self) -> int:
         """Index of the first statement behind the docstring and the imports from `__future__`."""
-        index = int(bool(self.statements) and isinstance(self.owner, _DOCUMENTED) and _is_text(self.statements[0]))
+        index = int(
+            bool(self.statements) and isinstance(self.owner, _DOCUMENTED) and is_string_statement(self.statements[0])
+        )
         while index < len(self.statements) and _is_future(self.statements[index]):
             index += 1
         return index
 
 
 _DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return is_string_statement(statement)
 
 
 def _is_future(statement: ast.stmt) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from patchlock.model.patch import Refusal
 from patchlock.patches.ops._blocks import Block, blocks
+from patchlock.patches.ops.syntax import last_name
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -55,7 +56,7 @@ def live(tree: ast.Module, name: str) -> tuple[Definition, ...] | Refusal:
         return Refusal.ambiguous(line, f"`{name}` could be {' or '.join(told)}; write which one")
     last: dict[int, Definition] = {}
     for one in found:
-        decorators = {_last_name(decorator) for decorator in one.node.decorator_list}
+        decorators = _decorators(one.node)
         if decorators & _SEVERAL_IN_ONE:
             return Refusal.ambiguous(one.node.lineno, f"`{name}` is several functions under one name")
         if "overload" not in decorators:
@@ -85,10 +86,15 @@ def _definitions(
                 yield from _definitions(member, scopes, around)
 
 
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        return _last_name(node.func)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+def _decorators(node: Function) -> set[str]:
+    """Name the decorators of a function, those that are called too."""
+    names = set()
+    for one in node.decorator_list:
+        called = one
+        while isinstance(called, ast.Call):
+            called = called.func
+        names.add(last_name(called))
+    return names
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -117,7 +123,7 @@ def early_return(node: Function, value: str) -> tuple[str, str]:
         return "", "`__init__` can return nothing but None"
     if not is_generator(node):
         return f"return {value}", ""
-    if any(_last_name(decorator) in _MANAGERS for decorator in node.decorator_list):
+    if _decorators(node) & _MANAGERS:
         return "", "it is a context manager, which must yield once"
     if not is_none:
         return "", f"it is a generator, whose callers see what it yields, never `{value}`"

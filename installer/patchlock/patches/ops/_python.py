@@ -9,6 +9,7 @@ from patchlock.model.patch import Located
 from patchlock.model.text_files import SourceText
 from patchlock.patches.ops import _pattern as patterns
 from patchlock.patches.ops._expressions import Rule, is_telling, locate
+from patchlock.patches.ops._functions import check_name
 from patchlock.patches.ops.syntax import same
 
 
@@ -35,7 +36,8 @@ class NeutraliseCall:
             raise ValueError(f"`{self.call}` is not a call")  # noqa: TRY004
         if returns.ones or returns.rests:
             raise ValueError(f"`{self.returns}` has metavariables, which only a replaced expression can have")
-        _check_names(self.within)
+        for name in self.within:
+            check_name(name)
 
     def locate(self, source: SourceText) -> Located:
         """Find the calls; those inside f-strings and those whose value is awaited are refused."""
@@ -77,7 +79,8 @@ class ReplaceExpression:
                 f"all that `{self.pattern}` matches, `{self.replacement}` matches too, so that nobody can tell what is "
                 "replaced already"
             )
-        _check_names(self.within)
+        for name in self.within:
+            check_name(name)
 
     def locate(self, source: SourceText) -> Located:
         """Find the expressions; those inside f-strings and in case patterns are refused."""
@@ -85,9 +88,3 @@ class ReplaceExpression:
         settled = replacement if is_telling(replacement.tree) else None
         wanted = patterns.compile(self.pattern)
         return locate(source, Rule(wanted=wanted, text=replacement.text, settled=settled, within=self.within))
-
-
-def _check_names(names: tuple[str, ...]) -> None:
-    for name in names:
-        if not all(part.isidentifier() for part in name.split(".")):
-            raise ValueError(f"`{name}` is not the name of a function")

@@ -301,6 +301,11 @@ def _closing_before_comma(gap: list[tuple[str, int]]) -> int:
     return marks[: marks.index(",")].count(")") if "," in marks else marks.count(")")
 
 
+def last_name(node: ast.AST) -> str:
+    """Give `c` of `a.b.c`, `c` of `c`, and "" for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def within(scopes: tuple[str, ...], names: tuple[str, ...]) -> bool:
     """Tell whether a scope has one of these names (`load`, `Model.load`); no name: always.
 

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from patchlock.patches.ops._device.guards import dotted, last_name
+from patchlock.patches.ops._device.guards import dotted
+from patchlock.patches.ops.syntax import last_name
 
 HARMLESS = frozenset(
     [

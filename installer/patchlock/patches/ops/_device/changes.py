@@ -8,9 +8,8 @@ import re
 from dataclasses import dataclass
 
 from patchlock.model.text_files import Edit
-from patchlock.patches.ops._device.guards import last_name
 from patchlock.patches.ops._device.walk import Spot
-from patchlock.patches.ops.syntax import Module, item_ranges, parse_expression
+from patchlock.patches.ops.syntax import Module, item_ranges, last_name, parse_expression
 
 _ONLY_ASKS = re.compile(
     r"(?!\w*(next|new|pop|take|alloc|acquire|reserve|assign|claim|pick))"

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from patchlock.patches.ops._device.guards import KINDS, Guards, kind_of, last_name
+from patchlock.patches.ops._device.guards import KINDS, Guards, kind_of
 from patchlock.patches.ops._device.strings import is_device
 from patchlock.patches.ops._device.walk import Spot
-from patchlock.patches.ops.syntax import same
+from patchlock.patches.ops.syntax import last_name, same
 
 
 def leaf_of(guards: Guards, node: ast.IfExp) -> ast.expr | None:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from patchlock.patches.ops.syntax import last_name
+
 _KINDS = "cpu|cuda|hip|hpu|ipu|maia|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
 KINDS = frozenset(_KINDS.split("|"))
 """Device types of PyTorch and its extensions, without `meta`, which is everywhere.
@@ -36,15 +38,6 @@ _NO_DEVICE = re.compile(
     r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
     r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
 )
-
-
-def last_name(node: ast.AST) -> str:
-    """Give `c` of `a.b.c`, `c` of `c`, and "" for anything else."""
-    match node:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-        case _:
-            return ""
 
 
 def dotted(node: ast.AST) -> str:

@@ -10,10 +10,10 @@ from patchlock.patches.ops._device import calls
 from patchlock.patches.ops._device import changes as device_changes
 from patchlock.patches.ops._device.changes import Change, to_single_precision
 from patchlock.patches.ops._device.choosers import cpu_fallbacks, is_misspelt, leaf_of
-from patchlock.patches.ops._device.guards import Guards, is_device_name, last_name
+from patchlock.patches.ops._device.guards import Guards, is_device_name
 from patchlock.patches.ops._device.strings import ASKS, CHOICES, UNCLEAR, is_device, use_of
 from patchlock.patches.ops._device.walk import Spot
-from patchlock.patches.ops.syntax import Module, Positioned
+from patchlock.patches.ops.syntax import Module, Positioned, last_name
 
 _TYPES = {"type", "set_default_tensor_type"}
 

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from patchlock.patches.ops._device.guards import is_device_name, kind_of, last_name
+from patchlock.patches.ops._device.guards import is_device_name, kind_of
 from patchlock.patches.ops._device.walk import Spot
+from patchlock.patches.ops.syntax import last_name
 
 ASKS = ""
 """The answer for a text that asks for the device; any other answer says what the text is instead."""

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from patchlock.model.text_files import line_starts
-from patchlock.patches.ops._device.guards import Guards, ends, last_name
+from patchlock.patches.ops._device.guards import Guards, ends
+from patchlock.patches.ops.syntax import last_name
 
 _Test = ast.If | ast.IfExp | ast.While
 _WORDS = frozenset({"cuda", "cpu", "gpu", "nccl", "half", "float16", "fp16", "provider"})

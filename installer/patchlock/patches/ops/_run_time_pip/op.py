@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patchlock.model.patch import Located, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText, splice
+from patchlock.patches.ops._functions import check_name
 from patchlock.patches.ops._run_time_pip import install_commands, syntax_versions
 from patchlock.patches.ops._run_time_pip.scopes import Call, Function, Scopes, read
 from patchlock.patches.ops._run_time_pip.standins import by_use, of_executor, of_function
@@ -38,8 +39,7 @@ class RunTimePip:
 
     def __post_init__(self) -> None:
         for name in self.within:
-            if not all(part.isidentifier() for part in name.split(".")):
-                raise ValueError(f"`{name}` is not the name of a function")
+            check_name(name)
 
     def locate(self, source: SourceText) -> Located:
         """Find the calls; what installs and cannot be replaced is refused."""

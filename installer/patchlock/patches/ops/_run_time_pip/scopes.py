@@ -153,13 +153,6 @@ _SAYS_WHAT_IT_GIVES = frozenset(
 """Keywords of `subprocess` that decide what a call gives back."""
 
 
-def last_name(callee: ast.expr) -> str:
-    """Give the last part of a callee's name, or ""."""
-    if isinstance(callee, ast.Attribute):
-        return callee.attr
-    return callee.id if isinstance(callee, ast.Name) else ""
-
-
 def _outwards(scope: Function | None) -> Iterator[Function]:
     while scope is not None:
         yield scope

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patchlock.patches.ops._run_time_pip.scopes import Call, Function, Scopes, last_name
+from patchlock.patches.ops._run_time_pip.scopes import Call, Function, Scopes
 from patchlock.patches.ops._run_time_pip.subprocess_calls import kind_of
-from patchlock.patches.ops.syntax import Module, Place
+from patchlock.patches.ops.syntax import Module, Place, last_name
 
 _IDLE = '__import__("sys").executable, "-c", ""'
 """A program that does nothing."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 
 from patchlock.patches.ops._run_time_pip.install_commands import BETWEEN, UNKNOWN, parameters
-from patchlock.patches.ops._run_time_pip.scopes import Binding, Call, Function, Scopes, last_name, lookup
-from patchlock.patches.ops.syntax import Place
+from patchlock.patches.ops._run_time_pip.scopes import Binding, Call, Function, Scopes, lookup
+from patchlock.patches.ops.syntax import Place, last_name
 
 _MOST = 24
 """Alternatives that are kept of one expression."""

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from patchlock.patches.ops._run_time_pip.install_commands import BETWEEN, is_verb
-from patchlock.patches.ops._run_time_pip.scopes import Call, Scopes, last_name
+from patchlock.patches.ops._run_time_pip.scopes import Call, Scopes
 from patchlock.patches.ops._run_time_pip.string_values import Reader, Texts
+from patchlock.patches.ops.syntax import last_name
 
 _KINDS: Mapping[str, str] = {
     "subprocess.run": "completed",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from patchlock.patches.ops.syntax import last_name
+
 Handlers = tuple[ast.ExceptHandler, ...]
 
 MISSING = frozenset({"ModuleNotFoundError", "ImportError", "Exception", "BaseException"})
@@ -82,10 +84,10 @@ def caught_names(tree: ast.Module) -> frozenset[str]:
             case ast.Call(func=ast.Name(id="tuple" | "set" | "frozenset"), args=arguments):
                 stack += arguments
             case ast.Call(func=function):
-                stack += made.get(f"{_last(function)}()", [])
+                stack += made.get(f"{last_name(function)}()", [])
             case (ast.Name() | ast.Attribute()) as name if (dotted := ast.unparse(name)) not in found:
                 found.add(dotted)
-                stack += made.get(_last(name), [])
+                stack += made.get(last_name(name), [])
             case _:
                 pass
     return frozenset(found)
@@ -98,9 +100,9 @@ def _made(tree: ast.Module) -> dict[str, list[ast.expr]]:
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    made.setdefault(_last(target), []).append(value)
+                    made.setdefault(last_name(target), []).append(value)
             case ast.AugAssign(target=target, value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
-                made.setdefault(_last(target), []).append(value)
+                made.setdefault(last_name(target), []).append(value)
             case ast.ClassDef(name=name, bases=bases):
                 made.setdefault(name, []).extend(bases)
             case ast.FunctionDef(name=name, body=body):
@@ -112,14 +114,10 @@ def _made(tree: ast.Module) -> dict[str, list[ast.expr]]:
 
 
 def _error_bases(node: ast.ClassDef) -> list[ast.expr]:
-    names = {base: _last(base) for base in node.bases}
+    names = {base: last_name(base) for base in node.bases}
     if node.name.endswith(_ERROR_NAMES):
         return node.bases
     return [base for base, name in names.items() if name.endswith(_ERROR_NAMES)]
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _catches(handler: ast.ExceptHandler, names: frozenset[str]) -> bool:
