@@ -10,6 +10,7 @@ from pathlib import Path
 
 import host_snapshots
 import host_trees
+import host_words
 import pytest
 from host_trees import CARD, KFD, PCI, look, write
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from patchlock.core.bounded_files import FileReader
 from patchlock.hardware import doctor, preflight, selection
-from patchlock.model import host_vocabulary, hosts
+from patchlock.model import hosts
 from patchlock.model.hosts import Failure, Recording
 
 ALL = {path: content for tree in host_trees.TREES.values() for path, content in tree.items()}
@@ -33,7 +34,7 @@ FILES = sorted(path for path, content in ALL.items() if not str(content).startsw
 def _answers(root: Path) -> None:
     """Look at a machine; the answer can be written down and is in known words."""
     host = look(root, HOME="/home/ann", USER="ann")
-    assert host_vocabulary.unknown_names(host) == []
+    assert host_words.unknown_names(host) == []
     again = hosts.from_json(hosts.to_json(Recording(host=host)), "x")
     assert again.host == host
 

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import host_trees
+import host_words
 import pytest
 from host_trees import CARD, PROCESSOR, device, look, write
 
 from patchlock.hardware import probes
 from patchlock.hardware._macos.host import graphics, probe
-from patchlock.model import host_vocabulary
 from patchlock.model.hosts import Device, Failure, Host, Node
 
 GB = 1024**3
@@ -21,7 +21,7 @@ RTX_4090 = host_trees.pci("0000:01:00.0", "10de:2684:a1", driver="nvidia")
 @pytest.mark.parametrize("name", host_trees.TREES)
 def test_machine_is_observed_in_known_words_and_without_failures(tmp_path: Path, name: str) -> None:
     host = look(write(tmp_path, host_trees.TREES[name]))
-    assert host_vocabulary.unknown_names(host) == []
+    assert host_words.unknown_names(host) == []
     assert host.failures == ()
 
 
@@ -337,7 +337,7 @@ def test_this_machine_is_observed() -> None:
     assert host.memory >= host.available > 0
     assert host.disk > 0
     assert host.python
-    assert host_vocabulary.unknown_names(host) == []
+    assert host_words.unknown_names(host) == []
 
 
 def test_empty_machine_is_an_answer(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ import re
 from collections import Counter
 
 import host_snapshots
+import host_words
 import pytest
-
-from patchlock.model import host_vocabulary
 
 NAMES = host_snapshots.names()
 WRITES = os.environ.get("PATCHLOCK_WRITE_SNAPSHOTS", "")
@@ -53,7 +52,7 @@ def test_machine_names_nobody(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_machine_speaks_in_known_words(name: str) -> None:
-    assert host_vocabulary.unknown_names(host_snapshots.recording(name).host) == []
+    assert host_words.unknown_names(host_snapshots.recording(name).host) == []
 
 
 def test_no_two_machines_are_the_same() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+import host_words
 import pytest
 import tree_sitter
 import tree_sitter_powershell
@@ -21,7 +22,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.cli._commands import Commands
 from patchlock.cli._commands import patchlock as group
 from patchlock.hardware import doctor
-from patchlock.model import host_vocabulary, hosts
+from patchlock.model import hosts
 from patchlock.model.devices import Card
 from patchlock.model.troubles import NEEDS, SHELLS, Shell
 
@@ -123,7 +124,7 @@ def test_each_sign_is_shown_by_a_case(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "case"), [*_cases("fires"), *_cases("silent")])
 def test_cases_say_only_what_a_machine_can_say(name: str, case: dict[str, Any]) -> None:
-    assert host_vocabulary.unknown_names(_recording(case).host) == []
+    assert host_words.unknown_names(_recording(case).host) == []
 
 
 HEALTHY = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from host_words import unknown_names
 from windows_machines import NAMES, load
 
 from patchlock.hardware._windows.host import probe
 from patchlock.hardware._windows.records import DriverCard, Registry
 from patchlock.hardware._windows.view import Seen, host
-from patchlock.model.host_vocabulary import unknown_names
 from patchlock.model.hosts import Failure, Recording, from_json, to_json
 
 HOME = r"C:\Users\Zoë"

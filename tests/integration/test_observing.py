@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import host_words
 import pytest
 from conftest import ROOT
 
 from patchlock.hardware import probes
-from patchlock.model import host_vocabulary, hosts
+from patchlock.model import hosts
 from patchlock.model.hosts import Host
 
 INSTALLER = ROOT / "installer"
@@ -41,7 +42,7 @@ print(json.dumps({"chosen": chosen, "slow": sorted(slow)}))
 
 def _host(output: str) -> Host:
     host = hosts.from_json(json.loads(output), "here").host
-    assert host_vocabulary.unknown_names(host) == []
+    assert host_words.unknown_names(host) == []
     return host
 
 

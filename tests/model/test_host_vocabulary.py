@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import host_words
 import pytest
 
 from patchlock.model import host_vocabulary
@@ -38,7 +39,7 @@ def test_machine_in_known_words_has_no_strangers() -> None:
         variables={"CUDA_VISIBLE_DEVICES": ""},
         nodes=tuple(Node(path=f"/dev/{name}", is_usable=True) for name in ("kfd", "dri/renderD128", "nvidia12", "dxg")),
     )
-    assert host_vocabulary.unknown_names(host) == []
+    assert host_words.unknown_names(host) == []
 
 
 def test_strangers_are_named_with_the_nearest_word() -> None:
@@ -49,7 +50,7 @@ def test_strangers_are_named_with_the_nearest_word() -> None:
         settings={"smart-app-control": "maybe"},
         nodes=(Node(path="/dev/nvidia-uvm-tools", is_usable=True), Node(path="/dev/nvidiactl", is_usable=True)),
     )
-    assert host_vocabulary.unknown_names(host) == [
+    assert host_words.unknown_names(host) == [
         'versions.nvidia_driver is not known; did you mean "nvidia-driver"?',
         "settings.smart-app-control is 'maybe', and can be on, off, evaluation",
         "nodes has /dev/nvidia-uvm-tools, which is not known",

@@ -19,11 +19,6 @@ _NAME = re.compile(r"sm_\d{2,3}|gfx[0-9a-f]{3,4}")
 _FOUND = re.compile(rf"(compute_\d{{2,3}})|gfx\d+(-\d+)?-generic|{UNREADABLE}|{_NAME.pattern}")
 
 
-def is_arch(text: str) -> bool:
-    """Say whether a text names a GPU architecture as a profile does: `sm_110`, `gfx1201`."""
-    return _NAME.fullmatch(text) is not None
-
-
 def is_found(text: str) -> bool:
     """Say whether a text names what a scan can find: an architecture, PTX, a generic target of ROCm."""
     return _FOUND.fullmatch(text) is not None

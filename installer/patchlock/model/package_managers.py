@@ -69,11 +69,6 @@ class System:
         own = (self.release.get("ID", ""), *self.release.get("ID_LIKE", "").split())
         return (*(("jetson",) if self.is_jetson else ()), *filter(None, own))
 
-    @property
-    def title(self) -> str:
-        """Name the system for a person."""
-        return self.release.get("PRETTY_NAME") or self.release.get("NAME") or self.os
-
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
