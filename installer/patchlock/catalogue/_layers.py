@@ -14,11 +14,6 @@ from patchlock.model.errors import CatalogueError, Problem, nearest
 def bind(checks: Iterable[Check], folder: Path, file: str) -> tuple[Check, ...]:
     """Read the file that each of them names.
 
-    Args:
-        checks: as they were declared.
-        folder: of the app.
-        file: the app's file, for mistakes.
-
     Raises:
         CatalogueError: a file cannot be read, is no Python, or does not make what is asked; carries all of that.
     """

@@ -55,12 +55,7 @@ _LEAST_MEMORY, _MOST_MEMORY = 10**7, 10**13
 
 
 def resource(root: Table, name: str) -> Resource:
-    """Read a file of `profiles/needs/`.
-
-    Args:
-        root: the whole file.
-        name: the file's name without its ending.
-    """
+    """Read a file of `profiles/needs/`."""
     table, version = root.table("need"), root.table("version", required=False)
     read = table.read(
         Resource,

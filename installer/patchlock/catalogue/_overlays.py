@@ -18,12 +18,7 @@ _PLACE = re.compile(r"\{[^{}]*\}")
 
 
 def overlays_of(root: Table, platforms: tuple[str, ...]) -> tuple[Overlay, ...]:
-    """Read all overlays of a profile.
-
-    Args:
-        root: the whole file.
-        platforms: names of the profile's platforms.
-    """
+    """Read all overlays of a profile."""
     found: list[Overlay] = []
     for table in root.tables("overlay"):
         overlay = _overlay(table, platforms)

@@ -489,11 +489,7 @@ def kill(number: int) -> None:
 
 
 def kill_left(number: int) -> None:
-    """Kill what a process that has ended left in its process group (POSIX).
-
-    Args:
-        number: of the process, which led the group.
-    """
+    """Kill what a process that has ended left in its process group (POSIX)."""
     if sys.platform != "win32":
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(number, signal.SIGKILL)

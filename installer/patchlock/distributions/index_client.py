@@ -84,9 +84,6 @@ def parse(text: str, where: str) -> tuple[IndexFile, ...]:
 def require_pages(words: str) -> None:
     """Look at the index's page of what uv finds no version of: uv takes any text for a page without files.
 
-    Args:
-        words: uv's.
-
     Raises:
         NetworkError: the index answers with something else.
     """

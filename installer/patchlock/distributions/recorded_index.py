@@ -213,11 +213,6 @@ def replaced(
 def told_of_bytes(filename: str, found: Sha256, indexes: Iterable[RecordedIndex]) -> tuple[str, str]:
     """Tell publishing again from tampering, as far as records can: whose bytes came in the place of a lock's.
 
-    Args:
-        filename: of the wheel that was asked for.
-        found: what came.
-        indexes: the records of the lock's profile.
-
     Returns:
         What is known of these bytes, a clause, and what to do; "" and "" where no record has a file of that name.
     """

@@ -43,12 +43,7 @@ def keep(generation: Path, found: FailedVerify) -> None:
 
 
 def forget(generation: Path, passed: Collection[str]) -> None:
-    """Forget a failed `verify` of which every check that failed has passed since, as an install checks, too.
-
-    Args:
-        generation: its folder.
-        passed: ids of checks.
-    """
+    """Forget a failed `verify` of which every check that failed has passed since, as an install checks, too."""
     before = read(generation)
     if before is not None and before.failed.keys() <= set(passed):
         (generation / _FILE).unlink(missing_ok=True)

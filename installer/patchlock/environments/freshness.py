@@ -121,9 +121,6 @@ def is_touched(generation: Path) -> bool:
 
     A look at each entry of site-packages sees what was put there, taken away or replaced; not a file further down that
     was written over. True only means that a real look is worth its time: Python may have left bytecode there.
-
-    Args:
-        generation: its folder.
     """
     try:
         made = (generation / "receipt.toml").stat().st_mtime_ns

@@ -24,10 +24,6 @@ def install_gate(environment: Path, python: Path) -> None:
     """Write the gate into a virtual environment: two modules, a `.pth` file and a folder of stand-ins for installers.
 
     On Windows a stand-in is a `.cmd` file, which only a shell finds.
-
-    Args:
-        environment: its folder.
-        python: its interpreter.
     """
     (packages,) = environment.glob("Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages")
     programs = Path(__file__).parent / "_children"

@@ -25,14 +25,7 @@ _PATIENCE = 6.0
 
 
 def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSize | None:
-    """Ask the index, and servers of vendors, for the sizes of a lock's files; None where nobody answers.
-
-    Args:
-        lock: the lock.
-        digest: of its file.
-        platform: the one it is for.
-        cache: of patchlock.
-    """
+    """Ask the index, and servers of vendors, for the sizes of a lock's files; None where nobody answers."""
     from patchlock.core import atomic_files, uv  # `kept` is for tables that have to be there at once
     from patchlock.environments import _download_sizes
     from patchlock.locks import addresses

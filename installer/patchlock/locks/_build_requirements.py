@@ -97,12 +97,6 @@ def resolve(
 
     One version serves all builds of a lock, because uv takes one list of build constraints.
 
-    Args:
-        metadata: of each sdist that will be built.
-        others: what is built besides.
-        target: for which machine, and as of when.
-        prefetched: what uv was asked already.
-
     Raises:
         UnsatisfiableError: no set of wheels serves all builds.
         PolicyError: a wheel fits the target badly, or has no sha256.

@@ -21,14 +21,7 @@ def notices(
     asked: Iterable[Requirement],
     environment: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Name what an index itself might answer otherwise than its record, one clause for each record.
-
-    Args:
-        order: what was asked.
-        packages: the answer.
-        asked: the patched requirements of the app.
-        environment: markers of the machine that is locked for.
-    """
+    """Name what an index itself might answer otherwise than its record, one clause for each record."""
     locked = {package.name: package for package in packages}
     stated = [*asked, *(one for rule in order.rules.metadata if rule.name in locked for one in rule.requires)]
     found = []

@@ -207,10 +207,6 @@ def requirements_of(order: ResolutionInputs) -> list[Requirement]:
 def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:
     """Say what has no wheels, or none any more, one clause each: uv does not tell that from a conflict.
 
-    Args:
-        order: one that uv found no packages for.
-        words: uv's.
-
     Raises:
         NetworkError: what should be the index is none, so that nothing can be said of wheels.
     """

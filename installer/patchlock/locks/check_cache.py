@@ -20,10 +20,6 @@ _FOLDERS = ("lockfiles", "patches", "profiles")
 def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
     """Digest all that an answer depends on: the catalogue's files, patchlock's code, and what was asked.
 
-    Args:
-        catalogue: its root.
-        asked: the words of the question.
-
     Returns:
         64 hexadecimal digits; None where something cannot be read as a plain file, so that only a check can tell.
     """

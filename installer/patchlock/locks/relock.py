@@ -71,10 +71,6 @@ def now() -> str:
 def resolve(request: Request, cut_off: CutOff) -> Lock:
     """Resolve the lock of a pair; writes nothing but caches.
 
-    Args:
-        request: the pair.
-        cut_off: until when files may have been uploaded.
-
     Raises:
         RefusedError: the catalogue says that the pair cannot be.
         PatchError: a patch cannot do what it says.
@@ -275,10 +271,6 @@ def rederived_status(request: Request, rules: Rules) -> LockStatus:
 
     It is resolved as `lock` does, with the cut-off and the exceptions that the lock names itself; so a lock that was
     edited and sealed again is not what comes of it, unless it is as another cut-off gives it.
-
-    Args:
-        request: the pair.
-        rules: the catalogue's.
 
     Raises:
         PatchlockError: as `resolve`.

@@ -34,12 +34,7 @@ class BuildConstraints:
 
 
 def render(constraints: BuildConstraints, command: str) -> str:
-    """Write the file; the same constraints give the same text.
-
-    Args:
-        constraints: what to write.
-        command: that makes the file anew.
-    """
+    """Write the file; the same constraints give the same text."""
     import tomlkit  # which is only for who writes
 
     head: dict[str, object] = {"format": FORMAT, "builds": constraints.sdists}
@@ -58,10 +53,6 @@ def render(constraints: BuildConstraints, command: str) -> str:
 
 def parse(text: str, file: str) -> tuple[LockedPackage, ...]:
     """Read what the file pins.
-
-    Args:
-        text: the whole file.
-        file: its name, for messages.
 
     Raises:
         LockFormatError: it is none that patchlock wrote.

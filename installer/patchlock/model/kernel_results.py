@@ -113,12 +113,7 @@ _WINDOWS_MEMORY = {0xC0000017: "STATUS_NO_MEMORY", 0xC000012D: "STATUS_COMMITMEN
 
 
 def classify_exit(ended: KernelExit, device: str) -> KernelResult:
-    """Say what became of a kernel.
-
-    Args:
-        ended: how its process ended.
-        device: where it was to be computed.
-    """
+    """Say what became of a kernel."""
     verdict, detail = _verdict(ended, device)
     found = ended.found or {}
     return KernelResult(

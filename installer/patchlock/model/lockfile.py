@@ -190,10 +190,6 @@ _SEAL = "# content = "
 def parse(text: str, file: str) -> Lock:
     """Read a lock.
 
-    Args:
-        text: the whole file.
-        file: its name, for messages.
-
     Raises:
         LockFormatError: it is not a lock that patchlock wrote.
     """
@@ -239,11 +235,6 @@ def parse(text: str, file: str) -> Lock:
 
 def require_sealed(lock: Lock, where: str, remedy: str) -> None:
     """Refuse to use a lock whose lines are not those of its seal, as if it were the one that patchlock wrote.
-
-    Args:
-        lock: as it was read.
-        where: its file, for the message.
-        remedy: what to do now.
 
     Raises:
         LockFormatError: it was changed, or has no seal.

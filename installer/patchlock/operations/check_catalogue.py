@@ -43,11 +43,7 @@ class CatalogueFinding:
 
 
 def sources(root: Path) -> CatalogueFinding:
-    """Look whether a reader can open the sources of all facts.
-
-    Args:
-        root: the catalogue.
-    """
+    """Look whether a reader can open the sources of all facts."""
     patches = (path for path in (root / "patches").glob("**/*.toml") if not _EXAMPLES & set(path.parts))
     files = sorted([*(root / "profiles").glob("**/*.toml"), *patches])
     problems = [
@@ -138,12 +134,7 @@ def lock(request: Request, policy: Rules) -> CatalogueFinding:
 
 
 def strays(catalogue: Catalogue, requests: Sequence[Request]) -> CatalogueFinding | None:
-    """Name the lockfiles of no pair; None where there is none.
-
-    Args:
-        catalogue: the folder.
-        requests: all its pairs.
-    """
+    """Name the lockfiles of no pair; None where there is none."""
     found = relock.orphaned_lockfiles(catalogue, requests)
     problems = tuple(f"{file}: {relock.ORPHANED}" for file in found)
     return CatalogueFinding(what="lockfiles", says="", problems=problems) if found else None
@@ -153,9 +144,6 @@ def rules(requests: Sequence[Request]) -> CatalogueFinding:
     """Name the tables of an app that let something be built, or say what it requires, and that no lock has a use for.
 
     A table for one platform or profile is looked for in these locks alone; in none while one is missing or stale.
-
-    Args:
-        requests: all pairs of the app.
     """
     app = requests[0].app
     builds = [one for one in app.rules.builds if one.origin.file == app.origin.file]

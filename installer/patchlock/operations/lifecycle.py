@@ -226,10 +226,6 @@ class UninstallPlan:
 def plan_uninstall(request: Request, *, purge: bool) -> UninstallPlan:
     """Say what an uninstall would remove; changes nothing.
 
-    Args:
-        request: which one.
-        purge: the user's files would go too.
-
     Raises:
         NotInstalledError: there is nothing to remove.
     """

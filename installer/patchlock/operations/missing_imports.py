@@ -70,13 +70,7 @@ _SDISTS = (".tar.gz", ".zip")
 
 
 def missing_imports(request: Request, upstream: Upstream, lock: Lock) -> tuple[ReachedImport, ...]:
-    """Name what the app's program imports as soon as it starts, and that certainly is in no package of the lock.
-
-    Args:
-        request: the pair.
-        upstream: its patched files.
-        lock: of the pair.
-    """
+    """Name what the app's program imports as soon as it starts, and that certainly is in no package of the lock."""
     packages = KnownModules(lock.packages, request.cache)
     files = read_files(upstream) if packages.is_anything_known() else None
     if files is None:
@@ -88,26 +82,13 @@ def missing_imports(request: Request, upstream: Upstream, lock: Lock) -> tuple[R
 def of_program(
     files: Mapping[PurePosixPath, bytes], packages: KnownModules, command: Sequence[str], python_path: str
 ) -> tuple[ReachedImport, ...]:
-    """Name what one program imports as soon as it starts, and no package has.
-
-    Args:
-        files: the app's Python files, patched.
-        packages: of its lock.
-        command: with which it is started.
-        python_path: its PYTHONPATH.
-    """
+    """Name what one program imports as soon as it starts, and no package has."""
     reached = import_graph.reached(files, command, python_path).modules
     return tuple(one for one in import_graph.of_others(files, reached) if packages.lack(one.module))
 
 
 def told(request: Request, lock: Lock, missing: tuple[ReachedImport, ...]) -> str:
-    """Say what is missing, and which package of the lock knows of a distribution of that name.
-
-    Args:
-        request: the pair.
-        lock: of the pair.
-        missing: what is.
-    """
+    """Say what is missing, and which package of the lock knows of a distribution of that name."""
     folder, hints = request.cache / wheel_facts.FOLDER, []
     for name in dict.fromkeys(canonicalize_name(one.module.partition(".")[0]) for one in missing):
         askers = [p.name for p in lock.packages if name in wheel_facts.known_requirements(folder, p.upstream.sha256)]

@@ -19,10 +19,6 @@ def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
 
     Killed anywhere, each file is there whole and right or not at all, and the next fetch goes on.
 
-    Args:
-        request: the installed pair.
-        progress: told what goes on.
-
     Returns:
         What was brought, as it was before.
 

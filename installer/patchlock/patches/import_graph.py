@@ -18,7 +18,7 @@ from patchlock.patches.ops.syntax import tree_of
 
 Files = Mapping[PurePosixPath, bytes]
 _GOES_ON = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
-_STARTERS: Mapping[str, int] = {"uvicorn": 0, "gunicorn": 0, "hypercorn": 0, "daphne": 0, "flask": 0}
+_STARTERS = frozenset({"uvicorn", "gunicorn", "hypercorn", "daphne", "flask"})
 """Programs that import `module:object`, the first argument that is no option."""
 _TYPED = PurePosixPath("(command)")
 """The code of `python -c`."""
@@ -137,12 +137,7 @@ def _reached(files: Files, command: Sequence[str], folders: Sequence[PurePosixPa
 
 
 def of_others(files: Collection[PurePosixPath], modules: Iterable[ReachedImport]) -> tuple[ReachedImport, ...]:
-    """Leave out what an app may find by a change of `sys.path`: it lies somewhere in its own tree.
-
-    Args:
-        files: the app's.
-        modules: what its program imports.
-    """
+    """Leave out what an app may find by a change of `sys.path`: it lies somewhere in its own tree."""
     own = {part for path in files for part in (path.stem, *(folder.name for folder in path.parents))}
     return tuple(one for one in modules if one.module.partition(".")[0] not in own)
 
@@ -161,7 +156,7 @@ def _program(files: Files, command: Sequence[str], roots: Sequence[PurePosixPath
     if starter.startswith("python") and "-m" in words[1:-1]:
         words = words[words.index("-m") + 1 :]
         starter = words[0].partition(".")[0]
-        if starter not in _STARTERS.keys() | _RUNNERS:
+        if starter not in _STARTERS | _RUNNERS:
             inside = PurePosixPath(*words[0].split("."))
             wanted = [root / one for root in roots for one in (inside / "__main__.py", inside.with_suffix(".py"))]
             return next((path for path in wanted if path in files), None)

@@ -360,12 +360,7 @@ def _last_words(output: str) -> str:
 
 
 def failure(output: str, folder: Path) -> str:
-    """Say what a program's last words are: the exception, and which line of the app's own has led to it.
-
-    Args:
-        output: of the program.
-        folder: the app's.
-    """
+    """Say what a program's last words are: the exception, and which line of the app's own has led to it."""
     lines = [line for line in output.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else ""
     begun = max((number for number, line in enumerate(lines) if _TRACEBACK in line), default=None)
@@ -390,12 +385,7 @@ def _short(line: str) -> str:
 
 
 def missing_modules(launch: Launch, place: CheckContext) -> tuple[ReachedImport, ...]:
-    """Name what a program imports as soon as it starts, and that is not in the environment.
-
-    Args:
-        launch: how it is started.
-        place: where.
-    """
+    """Name what a program imports as soon as it starts, and that is not in the environment."""
     files = _Tree(place.folder)
     reached = import_graph.reached(files, launch.command, launch.environment.get("PYTHONPATH", ""))
     wanted = [one.module for one in reached.modules]

@@ -497,12 +497,7 @@ def end_conflicts(tree: Tree, journal: Journal) -> None:
 
 
 def to_take_back(tree: Tree, name: str) -> list[PurePosixPath]:
-    """Name the files that `take_back` has not brought back yet.
-
-    Args:
-        tree: the working tree.
-        name: the folder of the journal.
-    """
+    """Name the files that `take_back` has not brought back yet."""
     journal, place = read(tree, name), folder(tree, name)
     found = journal.taken_back.items() if journal else ()
     return [

@@ -52,12 +52,7 @@ _CMDLET = re.compile(r"\b[A-Z][A-Za-z]+-[A-Z]\w+")
 
 
 def trouble(root: Table, name: str) -> Trouble:
-    """Read a file of `profiles/troubles/`.
-
-    Args:
-        root: the whole file.
-        name: the file's name without its ending.
-    """
+    """Read a file of `profiles/troubles/`."""
     where = root.table("where", required=False)
     read = Trouble(
         name=name,

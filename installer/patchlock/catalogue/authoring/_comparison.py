@@ -53,8 +53,6 @@ class Inserted:
 class Unknown:
     """Something else changed."""
 
-    line: int
-
 
 Change = Replaced | Removed | Returned | Inserted | Unknown
 
@@ -94,7 +92,7 @@ def _unequal(old: Sequence[ast.stmt], new: Sequence[ast.stmt], scope: str) -> It
         elif tag == "insert":
             yield _inserted(old, i, new[k:m], scope)
         else:
-            yield Unknown(line=(old[i:j] or new[k:m])[0].lineno)
+            yield Unknown()
 
 
 def _removed(statement: ast.stmt, scope: str) -> Removed | Unknown:
@@ -102,14 +100,14 @@ def _removed(statement: ast.stmt, scope: str) -> Removed | Unknown:
         case ast.Expr(value=ast.Call() as call):
             return Removed(call=call, scope=scope)
         case _:
-            return Unknown(line=statement.lineno)
+            return Unknown()
 
 
 def _statements(old: ast.stmt, new: ast.stmt, scope: str) -> Iterator[Change]:
     if _code(old) == _code(new):
         return
     if type(old) is not type(new):
-        yield _removed(old, scope) if isinstance(new, ast.Pass) else Unknown(line=old.lineno)
+        yield _removed(old, scope) if isinstance(new, ast.Pass) else Unknown()
         return
     if isinstance(old, _Function | ast.ClassDef) and isinstance(new, _Function | ast.ClassDef):
         name = ".".join([*scope.split(".")[-1:], old.name]).strip(".")
@@ -137,9 +135,9 @@ def _fields(old: ast.AST, new: ast.AST, scope: str, inner: str) -> Iterator[Chan
                 for left, right in zip(one, other, strict=True):
                     yield from _items(left, right, scope, inner)
             else:
-                yield Unknown(line=getattr(old, "lineno", 1))
+                yield Unknown()
         elif one != other:
-            yield Unknown(line=getattr(old, "lineno", 1))
+            yield Unknown()
 
 
 def _items(old: object, new: object, scope: str, inner: str) -> Iterator[Change]:
@@ -148,7 +146,7 @@ def _items(old: object, new: object, scope: str, inner: str) -> Iterator[Change]
     elif isinstance(old, ast.AST) and isinstance(new, ast.AST) and type(old) is type(new):
         yield from _fields(old, new, scope, inner)
     elif old != new:
-        yield Unknown(line=getattr(old, "lineno", 1))
+        yield Unknown()
 
 
 def _expressions(

@@ -377,12 +377,7 @@ _MODULES: Mapping[str, str] = {"pillow": "PIL"}
 
 
 def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
-    """Say what the app calls that is gone from the locked libraries.
-
-    Args:
-        trees: of the app's Python files.
-        versions: of what is locked.
-    """
+    """Say what the app calls that is gone from the locked libraries."""
     rows = [
         row
         for row in _REMOVED

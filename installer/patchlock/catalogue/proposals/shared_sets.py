@@ -18,9 +18,8 @@ from patchlock.model.patch import Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import targets
 from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
+from patchlock.patches.ops.requirements.ops import AddRequirement
 
-_REQUIREMENT_OPS = (AddRequirement, DropRequirement, RenameRequirement, SetRequirement)
 _OLD_GRADIO = Version("5.23")
 """The first whose gradio-client understands what pydantic 2.11 writes (gradio-client 1.8.0).
 

@@ -11,12 +11,7 @@ from patchlock.model.app import Submodule
 
 
 def asked_for(listed: Iterable[Submodule], files: Files) -> tuple[Submodule, ...]:
-    """Choose the submodules that an import names, or a requirement or a program's words by their folder.
-
-    Args:
-        listed: all of them.
-        files: the app's own.
-    """
+    """Choose the submodules that an import names, or a requirement or a program's words by their folder."""
     code = [data for path, data in files.items() if path.suffix == ".py"]
     told = [data for path, data in files.items() if path.name != ".gitmodules"]
 

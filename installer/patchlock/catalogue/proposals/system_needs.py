@@ -58,13 +58,7 @@ _SIGNS = (
 
 
 def read(files: Files, imports: Imports, known: Collection[str]) -> tuple[SystemNeed, ...]:
-    """Name what is needed of the machine, with the place that says so.
-
-    Args:
-        files: of the tree.
-        imports: of its Python files.
-        known: what the catalogue can look for.
-    """
+    """Name what is needed of the machine, with the place that says so."""
     return tuple(
         SystemNeed(name=sign.name, why=sign.why, found=place)
         for sign in _SIGNS

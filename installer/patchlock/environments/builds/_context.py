@@ -51,10 +51,6 @@ def fetch_build_requirements(
 ) -> Mapping[NormalizedName, Path]:
     """Bring the wheels of all pinned build requirements to this machine, by hash.
 
-    Args:
-        shop: what is pinned.
-        already: wheels that were built here.
-
     Raises:
         DownloadError: the index does not have one any more.
         NetworkError: the index does not answer.

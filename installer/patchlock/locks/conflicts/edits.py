@@ -124,14 +124,7 @@ def _fits(specifier: SpecifierSet, version: Version | None) -> bool:
 
 
 def bounded(found: Remedy, patches: Iterable[Patch], profiles: Collection[str], others: Collection[str]) -> Remedy:
-    """Write a remedy for some profiles alone; a patch of the app that it replaces stays as it is on the others.
-
-    Args:
-        found: the remedy.
-        patches: those of the app.
-        profiles: for which it was found.
-        others: all other profiles of the app.
-    """
+    """Write a remedy for some profiles alone; a patch of the app that it replaces stays as it is on the others."""
     known = {patch.id: patch for patch in patches}
     written: list[Written] = []
     for one in found.written:
@@ -232,14 +225,7 @@ def _fields(patch: Patch) -> dict[str, object]:
 
 
 def applied(patches: Iterable[Patch], found: Remedy, raw: Files, patched: Files) -> Files | None:
-    """Patch the requirement files as if the remedy stood in the catalogue; None where its patches cannot be applied.
-
-    Args:
-        patches: those of the app, for the profile.
-        found: what replaces or joins them.
-        raw: upstream's files.
-        patched: the files as the app's patches leave them.
-    """
+    """Patch the requirement files as if the remedy stood in the catalogue; None where its patches cannot be applied."""
     new = {one.patch.id: one.patch for one in found.written}
     kept = [new.pop(patch.id, patch) for patch in patches if patch.id not in found.without]
     ours = {one.patch.id for one in found.written}

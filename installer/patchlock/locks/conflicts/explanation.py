@@ -191,12 +191,7 @@ class BuildsNeeded:
 
 
 def builds_needed(order: ResolutionInputs, words: str) -> BuildsNeeded:
-    """Say what could be built, so that an order has a solution.
-
-    Args:
-        order: one that has none.
-        words: uv's, about it.
-    """
+    """Say what could be built, so that an order has a solution."""
     return BuildsNeeded(everywhere=only_built(order, words), here=built_here(order, words))
 
 

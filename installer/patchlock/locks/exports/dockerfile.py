@@ -372,12 +372,6 @@ DEVICES: Mapping[str, Devices] = {
 def compose(app: App, profile: Profile, platform: Platform, lock: Lock) -> str:
     """Write a compose.yaml for the image: built here, with its devices, reached from this computer alone.
 
-    Args:
-        app: the app.
-        profile: the kind of machine.
-        platform: where the image runs.
-        lock: what is installed.
-
     Raises:
         RefusedError: no image can be for that platform.
     """

@@ -423,11 +423,7 @@ def read(path: PurePosixPath, data: bytes) -> ast.Module | str:
 
 
 def is_no_python(line: str) -> bool:
-    """Tell whether a line begins with two names side by side, as `pip install x` does, which no grammar of Python has.
-
-    Args:
-        line: a line that the running Python refuses.
-    """
+    """Tell whether a line begins with two names side by side, as `pip install x` does, as no Python does."""
     try:
         first, second = list(tokenize.generate_tokens(io.StringIO(line).readline))[:2]
     except (tokenize.TokenError, IndentationError, SyntaxError, ValueError):

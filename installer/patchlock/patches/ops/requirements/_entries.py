@@ -124,13 +124,7 @@ class PipEntry:
 
 
 def read_pip_entry(literal: Literal, line: int, within: str) -> PipEntry | Doubt | None:
-    """Read a string that holds one requirement; None where it is empty.
-
-    Args:
-        literal: the string.
-        line: of the file.
-        within: the name of its list.
-    """
+    """Read a string that holds one requirement; None where it is empty."""
     read = parse_one(literal.value, line)
     if isinstance(read, OptionLine):
         return Doubt(line=line, text=literal.value, why="an option of pip is not a requirement", within=within)
