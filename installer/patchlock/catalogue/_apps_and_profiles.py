@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from packaging.version import Version
 
 from patchlock.catalogue import _fits, _models, _needs, _overlays, _recipes, _rule_tables
-from patchlock.catalogue.table_reader import Table, version
+from patchlock.catalogue.table_reader import Allowed, Table, version
 from patchlock.model.app import (
     App,
     EmbeddedUpstream,
@@ -59,21 +59,12 @@ EXECUTED: Mapping[str, type[SmokeImport]] = {"smoke-import": SmokeImport}
 def app(
     root: Table,
     name: str,
-    profiles: tuple[str, ...] | None = None,
-    resources: tuple[str, ...] | None = None,
+    profiles: Allowed = None,
+    resources: Allowed = None,
     shared: tuple[SharedSet, ...] = (),
-    apps: tuple[str, ...] | None = None,
+    apps: Allowed = None,
 ) -> App:
-    """Read an app's file.
-
-    Args:
-        root: the whole file.
-        name: the app's name.
-        profiles: names of the profiles that there are; None accepts any.
-        resources: names of what `[[need]]` may name; None accepts any.
-        shared: the sets that it names, as it takes them; see `shared_sets.taken`.
-        apps: names of the apps that there are; None accepts any.
-    """
+    """Read an app's file; `shared` are the sets that it names, as it takes them: see `shared_sets.taken`."""
     table = root.table("app")
     table.known(("shared", "without", "expect"))
     upstream = root.table("upstream")
@@ -165,21 +156,15 @@ class _Declared:
     patch: Patch | None
 
 
-def patches(root: Table, profiles: tuple[str, ...] | None = None, before: tuple[Patch, ...] = ()) -> tuple[Patch, ...]:
-    """Read the `[[patch]]` tables of a file.
-
-    Args:
-        root: the whole file.
-        profiles: as for `app`.
-        before: patches that go before all of these.
-    """
+def patches(root: Table, profiles: Allowed = None, before: tuple[Patch, ...] = ()) -> tuple[Patch, ...]:
+    """Read the `[[patch]]` tables of a file; those of `before` go before all of them."""
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
     _check_order(declared, before)
     _check_options(declared)
     return tuple(one.patch for one in declared if one.patch is not None)
 
 
-def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
+def _patch(table: Table, profiles: Allowed) -> _Declared:
     op = table.variant("op", OPS)
     op_name = table.text("op", "")
     listed = table.tables("ensure")
@@ -259,15 +244,8 @@ def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...]) -> 
 # --- profiles ---------------------------------------------------------------------------------------------------------
 
 
-def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[str, ...] | None = None) -> Profile:
-    """Read a profile's file.
-
-    Args:
-        root: the whole file.
-        name: the profile's name.
-        indexes: names of the recorded indexes that there are.
-        resources: as for `app`.
-    """
+def profile(root: Table, name: str, indexes: tuple[str, ...], resources: Allowed = None) -> Profile:
+    """Read a profile's file."""
     table = root.table("profile")
     platforms = table.texts("platforms")
     for platform in platforms:
@@ -301,7 +279,7 @@ def minor_version(text: str) -> Version:
     return parsed
 
 
-def _checks(root: Table, profiles: tuple[str, ...] | None = None) -> tuple[Check, ...]:
+def _checks(root: Table, profiles: Allowed = None) -> tuple[Check, ...]:
     found: list[Check] = []
 
     def layers(table: Table) -> Check:
@@ -347,14 +325,8 @@ def _check_filled(table: Table, check: Check) -> None:
 _LAST_PORT = 65535
 
 
-def launch(table: Table, app: str, apps: tuple[str, ...] | None = None) -> Launch:
-    """Read the table.
-
-    Args:
-        table: `[launch]`; empty where the file has none.
-        app: the app's name.
-        apps: names of the apps that there are; None accepts any.
-    """
+def launch(table: Table, app: str, apps: Allowed = None) -> Launch:
+    """Read `[launch]`, a table that is empty where the file has none."""
     table.known(("listens",))
     read = table.read(Launch, listens=_listens(table.table("listens")) if table.has("listens") else None)
     for variable, other in read.companion_apps.items():
@@ -384,16 +356,11 @@ def _listens(table: Table) -> Listens:
     return read
 
 
-def refusals(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair, ...]:
-    """Read the `[[refused]]` tables of an app's file.
-
-    Args:
-        root: the whole file.
-        profiles: names of the profiles that there are; None accepts any.
-    """
+def refusals(root: Table, profiles: Allowed) -> tuple[RefusedPair, ...]:
+    """Read the `[[refused]]` tables of an app's file."""
     return tuple(pair for _, pair in root.rows("refused", RefusedPair, {"profiles": profiles}))
 
 
-def trials(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair, ...]:
-    """Read the `[[trial]]` tables of an app's file; arguments as `refusals`."""
+def trials(root: Table, profiles: Allowed) -> tuple[RefusedPair, ...]:
+    """Read the `[[trial]]` tables of an app's file."""
     return tuple(pair for _, pair in root.rows("trial", RefusedPair, {"profiles": profiles}))

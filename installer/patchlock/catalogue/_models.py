@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.table_reader import Table
+from patchlock.catalogue.table_reader import Allowed, Table
 from patchlock.model.models import Model
 
 
-def models(root: Table, profiles: tuple[str, ...] | None) -> tuple[Model, ...]:
-    """Read the `[[model]]` tables of an app's file.
-
-    Args:
-        root: the whole file.
-        profiles: names of the profiles that there are; None accepts any.
-    """
+def models(root: Table, profiles: Allowed) -> tuple[Model, ...]:
+    """Read the `[[model]]` tables of an app's file."""
     found: list[Model] = []
     seen: set[tuple[str, str, str, PurePosixPath]] = set()
     for table, model in root.rows("model", Model, {"profiles": profiles}):

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from patchlock.catalogue.table_reader import Table
+from patchlock.catalogue.table_reader import Allowed, Table
 from patchlock.model.conditions import VERSIONED
 from patchlock.model.errors import nearest
 from patchlock.model.needs import RULES, MemoryNeed, Need, Resource
@@ -16,14 +16,8 @@ from patchlock.model.platforms import PLATFORMS
 _SYSTEMS = ("linux", "windows", "macos")
 
 
-def needs(root: Table, profiles: tuple[str, ...] | None, resources: tuple[str, ...] | None) -> tuple[Need, ...]:
-    """Read the `[[need]]` tables of a file.
-
-    Args:
-        root: the whole file.
-        profiles: names of the profiles that there are; None accepts any.
-        resources: names of the files in `profiles/needs/`; None accepts any.
-    """
+def needs(root: Table, profiles: Allowed, resources: Allowed) -> tuple[Need, ...]:
+    """Read the `[[need]]` tables of a file; `resources` are the files in `profiles/needs/`."""
     found = []
     seen: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = set()
     known = {"profiles": profiles, "platforms": tuple(PLATFORMS), "resources": resources}
@@ -35,8 +29,8 @@ def needs(root: Table, profiles: tuple[str, ...] | None, resources: tuple[str, .
     return tuple(found)
 
 
-def memory(root: Table, profiles: tuple[str, ...] | None) -> tuple[MemoryNeed, ...]:
-    """Read the `[[memory]]` tables of a file; arguments as for `needs`."""
+def memory(root: Table, profiles: Allowed) -> tuple[MemoryNeed, ...]:
+    """Read the `[[memory]]` tables of a file."""
     found = []
     for table, need in root.rows("memory", MemoryNeed, {"profiles": profiles, "platforms": tuple(PLATFORMS)}):
         for key, count in (("ram", need.ram), ("device", need.device)):

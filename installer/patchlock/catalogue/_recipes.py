@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from patchlock.catalogue.table_reader import Table
+from patchlock.catalogue.table_reader import Allowed, Table
 from patchlock.model.recipes import InTree, Recipe, SourceArchive
 
 if TYPE_CHECKING:
@@ -15,16 +15,8 @@ _OURS = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONNOUSERSITE", "PYTHONP
 """Variables that a build is given by us."""
 
 
-def recipes(
-    root: Table, profiles: tuple[str, ...] | None, patches: Callable[[Table], tuple[Patch, ...]]
-) -> tuple[Recipe, ...]:
-    """Read the `[[recipe]]` tables of a file, in their order, which is that of the builds.
-
-    Args:
-        root: the whole file.
-        profiles: names of the profiles that there are; None accepts any.
-        patches: reads the `[[recipe.patch]]` tables of one.
-    """
+def recipes(root: Table, profiles: Allowed, patches: Callable[[Table], tuple[Patch, ...]]) -> tuple[Recipe, ...]:
+    """Read the `[[recipe]]` tables of a file, in the order of the builds; `patches` reads those of one."""
     found: list[Recipe] = []
     for table in root.tables("recipe"):
         recipe = table.read(
@@ -50,8 +42,8 @@ def _scope(recipe: Recipe) -> tuple[object, ...]:
     return (recipe.name, recipe.versions, recipe.profiles, recipe.platforms)
 
 
-def in_tree(root: Table, profiles: tuple[str, ...] | None) -> tuple[InTree, ...]:
-    """Read the `[[in-tree]]` tables of an app's file; `profiles` as for `recipes`."""
+def in_tree(root: Table, profiles: Allowed) -> tuple[InTree, ...]:
+    """Read the `[[in-tree]]` tables of an app's file."""
     found: list[InTree] = []
     for table, one in root.rows("in-tree", InTree, {"profiles": profiles}):
         _check_build(table, one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from patchlock.catalogue.table_reader import Table
+from patchlock.catalogue.table_reader import Allowed, Table
 from patchlock.model.lock_rules import (
     Build,
     Constraint,
@@ -19,13 +19,8 @@ from patchlock.model.lock_rules import (
 T = TypeVar("T")
 
 
-def rules(root: Table, profiles: tuple[str, ...] | None) -> LockRules:
-    """Read all tables of rules of a file.
-
-    Args:
-        root: the whole file.
-        profiles: names of the profiles that there are; None accepts any.
-    """
+def rules(root: Table, profiles: Allowed) -> LockRules:
+    """Read all tables of rules of a file."""
 
     def read(key: str, cls: type[T]) -> tuple[T, ...]:
         return tuple(rule for _, rule in root.rows(key, cls, {"profiles": profiles}))

@@ -11,7 +11,7 @@ from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_n
 from packaging.version import Version
 
 from patchlock.catalogue import _apps_and_profiles
-from patchlock.catalogue.table_reader import Table, specifiers, version
+from patchlock.catalogue.table_reader import Allowed, Table, specifiers, version
 from patchlock.model.identities import Sha256
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
@@ -56,9 +56,7 @@ class Distribution:
     origin: Origin
 
 
-def distribution(
-    root: Table, name: str, folder: str, has_cases: bool, profiles: tuple[str, ...] | None = None
-) -> Distribution:
+def distribution(root: Table, name: str, folder: str, has_cases: bool, profiles: Allowed = None) -> Distribution:
     """Read the patches of a distribution.
 
     Args:
@@ -66,7 +64,7 @@ def distribution(
         name: the distribution's normalised name, which is its folder's.
         folder: where the file lies, from the catalogue's root.
         has_cases: whether there is a `cases.py` beside it.
-        profiles: names of the profiles that there are; None accepts any.
+        profiles: for which patches may be.
     """
     table = root.table("distribution")
     if canonicalize_name(name) != name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from patchlock.catalogue import _apps_and_profiles, _rule_tables
-from patchlock.catalogue.table_reader import Table
+from patchlock.catalogue.table_reader import Allowed, Table
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import nearest
 from patchlock.model.patch import Patch
@@ -15,14 +15,8 @@ REQUIREMENTS = "{requirements}"
 """Stands among `paths` for the requirement files of the app."""
 
 
-def shared_set(root: Table, name: str, profiles: tuple[str, ...] | None) -> SharedSet:
-    """Read a set's file.
-
-    Args:
-        root: the whole file.
-        name: the set's name, with which the ids of its patches begin from here on.
-        profiles: names of the profiles that there are; None accepts any.
-    """
+def shared_set(root: Table, name: str, profiles: Allowed) -> SharedSet:
+    """Read a set's file; the ids of its patches begin with its name from here on."""
     table = root.table("set")
     read = table.read(
         SharedSet,

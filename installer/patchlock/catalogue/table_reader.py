@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from patchlock.model.identities import Sha256
 
 T = TypeVar("T")
+Allowed = tuple[str, ...] | None
+"""Names that there are; None accepts any."""
 Names = Mapping[str, Iterable[str] | None]
 _NO_NAMES: Names = MappingProxyType({})
 
