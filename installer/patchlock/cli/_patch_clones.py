@@ -375,6 +375,8 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         }
         error = _edits_meet(tree, conflicts, command) if conflicts else None
         return _output.succeed(command, data, git_first or error)
+    if git_first and not done.moved.written:
+        raise git_first
     _output.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     _output.echo(outcome_lines(done.outcomes, is_done=True, is_own=not wanted.profile))
     warn(done.warnings)

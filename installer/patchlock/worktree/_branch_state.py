@@ -34,6 +34,8 @@ class BranchState:
     """The newest commit of upstream that his branch, or the merge or rebase that he is in, contains."""
     commits: int
     """How many commits of his own stand on it."""
+    behind: CommitId | None
+    """The newest commit of upstream behind the one that was last patched, if that is one of his own."""
     unfinished: str
     """`merge`, `rebase`, `cherry-pick`, `revert`, `am`, or "" where he is in none."""
     unmerged: Mapping[PurePosixPath, Unmerged]
@@ -44,21 +46,25 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
 
     Args:
         tree: the clone.
-        applied: the patched commit that it was last brought to, if any: its parent is known to be upstream's.
+        applied: the patched commit that it was last brought to, if any; its parent is upstream's, or one of the user's
+            own, who has not committed our patches in it.
     """
     repository = tree.repository
     head = commit_of(repository, "HEAD")
     if head is None:
-        return BranchState(head=None, upstream=None, commits=0, unfinished="", unmerged={})
+        return BranchState(head=None, upstream=None, commits=0, behind=None, unfinished="", unmerged={})
     name, other = unfinished(repository)
     known = [trees.upstream_of(repository, applied)] if applied else []
-    tips = list(dict.fromkeys([*_tips(repository), *known]))
+    upstreams = _tips(repository)
+    behind = [_newest_common(repository, commit, upstreams) for commit in known]
+    tips = list(dict.fromkeys([*upstreams, *known]))
     upstream = _newest_common(repository, other or head, tips)
     commits = _count(repository, head, tips) if tips else 0
     return BranchState(
         head=head,
         upstream=upstream or head,
         commits=commits,
+        behind=next((commit for commit in behind if commit not in known), None),
         unfinished=name,
         unmerged=_unmerged(repository),
     )

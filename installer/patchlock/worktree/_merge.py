@@ -62,6 +62,14 @@ def merge(
     return Joined(data=data, is_clean=done.returncode == 0)
 
 
+def has(repository: Path, path: PurePosixPath, data: bytes, old: bytes, new: bytes) -> bool:
+    """Tell whether a file has already what is new in another one since an old version of that."""
+    if data in (old, new):
+        return data == new
+    joined = merge(repository, path, data, old, new)
+    return joined.is_clean and joined.data == data
+
+
 def merge_wide(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes) -> bytes | None:
     """Join both sides of a file in UTF-16, which git takes for binary; None where it is none, or they meet."""
     wide = [decode(path, data) for data in (mine, base, new)]

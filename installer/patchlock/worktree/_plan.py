@@ -267,16 +267,20 @@ class _States:
     def of(cls, tree: Tree, goal: Goal, where: BranchState | None) -> _States:
         repository = tree.repository
         last = trees.upstream_of(repository, goal.base or goal.target)
-        pulled = last
+        pulled, behind, to = last, None, trees.upstream_of(repository, goal.target)
         if where is not None:
-            is_his = trees.upstream_of(repository, goal.target) == where.head
-            pulled = (where.head if is_his else where.upstream) or last
+            pulled = (where.head if to == where.head else where.upstream) or last
             last = last if goal.base else pulled
+            # Where the goal lacks commits of the user's own, they are edits of his.
+            is_without = to != where.head and where.head != last or bool(where.unfinished)
+            behind = where.behind if is_without and not trees.is_ancestor(repository, last, to) else None
         start = goal.base or last
         is_empty = goal.base is None and where is not None and where.head is None  # nothing was ever checked out
-        known = (start, None, None) if is_empty else (start, last, pulled)
+        known = (start, None, None) if is_empty else (start, behind or last, pulled)
         before, origin, now = (trees.everything(repository, commit) for commit in known)
         joined = _merge_commits(tree, last, start, pulled) if origin not in (now, before) else None
+        if behind is not None:
+            before, last = _merge_commits(tree, last, start, behind), behind
         is_pulled = pulled != last and trees.is_ancestor(repository, last, pulled)
         return cls(before=before, pulled=now, origin=origin, joined=joined, start=start, is_pulled=is_pulled)
 
@@ -343,6 +347,9 @@ def _look(
             plan.left_by_git.append(path)
             continue
         side, is_staged = found
+        is_of_commits = is_staged and where is not None and where.unfinished
+        if is_of_commits and not _has_patches(tree, path, unmerged, states, patched):
+            continue  # what meets there is the user's own work and upstream's
         sides[path] = _stored(tree, side, unmerged)
         plan.resolved[path] = None
         if is_staged:  # it comes from before what git has brought, so its edits are not counted from that
@@ -357,6 +364,20 @@ def _look(
     ]
     snapshot = _snapshot.take(tree, states.start, [*wanted, *sides], work, sides)
     return snapshot, plan
+
+
+def _has_patches(
+    tree: Tree, path: PurePosixPath, unmerged: _branch_state.Unmerged, states: _States, patched: bytes | None
+) -> bool:
+    """Tell whether patches are committed in a version of a file that git could not merge, or in what both come from."""
+    known = [entry for entry in (states.origin.get(path), states.before.get(path)) if entry and entry.is_file]
+    data = blobs(tree.repository, [entry.blob for entry in known])
+    pairs = [tuple(data[entry.blob] for entry in known)] if len(known) == 2 else []
+    pairs += [(unmerged.base, patched)] if patched is not None else []
+    sides = [side for side in (unmerged.base, unmerged.ours, unmerged.theirs) if side is not None]
+    return any(
+        old != new and _merge.has(tree.repository, path, side, old, new) for old, new in pairs for side in sides
+    )
 
 
 def _users_side(

@@ -270,9 +270,11 @@ def _configured(tree: Tree, key: str) -> str:
 
 
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
-    """Tell whether a tree has these patches already, without reading a file of it."""
+    """Tell whether a tree has these patches already, without reading a file of it; not in the midst of a merge."""
     have = manifest.read(tree)
-    return have is not None and have.digest == wanted.digest and manifest.is_current(tree, have)
+    if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
+        return False
+    return not (tree.is_clone and _branch_state.unfinished(tree.repository)[0])
 
 
 def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:

@@ -9,6 +9,7 @@ laid ready before the first byte is written; see `_journal`.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -220,13 +221,14 @@ def _journal_of(
     """Write down what a plan means for the files, the index and the refs."""
     head = where.head if where else None
     new = trees.upstream_of(tree.repository, goal.target)
-    follows = brings_branch or (goal.base is not None and head == trees.upstream_of(tree.repository, goal.base))
+    is_merging = bool(where and where.unfinished)
+    is_there = goal.base is not None and head == trees.upstream_of(tree.repository, goal.base)
+    follows = brings_branch or (is_there and not is_merging)
     to = new if head and follows else head
     rows: dict[PurePosixPath, tuple[str, ...]] = {}
     normal: dict[PurePosixPath, str] = {}
     start, before = goal.base or goal.target, tree.ref(BEFORE)
     if tree.is_clone:
-        is_merging = bool(where and where.unfinished)
         # Where git's stash has met a conflict, it has staged the rest, and our patches with it.
         is_of_stash = bool(snapshot.unmerged) and not is_merging
         patched = tuple(commit for commit in (goal.base, after) if commit and (after is None or is_of_stash))
@@ -504,11 +506,13 @@ def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
 def not_done(tree: Tree, name: str) -> GitFirstError:
     """Say that git's own merge, rebase or the like has to be ended first, as it must be able to go on and back."""
     clone = command_lines.joined(["git", "-C", str(tree.root)])
+    end = f"`{clone} {name} --continue`"
+    if "GIT_INDEX_FILE" in os.environ:  # so do git's hooks have it, and the one that runs this would stop that, too
+        end = f"`{clone} commit --no-verify`, which leaves out the hook that says this"
     return GitFirstError(
         f"a `git {name}` of yours is not done, so nothing was changed",
         where=str(tree.root),
-        remedy=f"end it with `{clone} {name} --continue`, or give it up with `{clone} {name} --abort`; "
-        "then run this again",
+        remedy=f"end it with {end}, or give it up with `{clone} {name} --abort`; then run this again",
     )
 
 

@@ -190,8 +190,7 @@ def _has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
         if path not in before:  # only we have made such a file
             return True
         mine, old, new = (data[state[path].blob] for state in (now, before, after))
-        joined = _merge.merge(repository, path, mine, old, new)
-        if mine == new or (mine != old and joined.is_clean and joined.data == mine):
+        if _merge.has(repository, path, mine, old, new):
             return True
     return False
 
