@@ -205,7 +205,7 @@ def test_better_profile_that_the_app_refuses_is_told() -> None:
         OUTLINES.values(), windows(XT), CARDS, app=AppLimits(refused={"rocm-windows": "AMD has no hash of it"})
     )
     assert found.chosen.profile.name == "zluda-rdna4"
-    assert found.notes == ("rocm-windows fits this machine better, but AMD has no hash of it",)
+    assert found.notes == ("rocm-windows fits this machine better, but not the app: AMD has no hash of it",)
 
 
 def test_profile_that_the_app_refuses_is_not_advised_beside_a_named_one() -> None:

@@ -224,8 +224,8 @@ def test_app_on_the_processor_names_the_app_the_card_and_what_can_be_tried() -> 
     (told,) = (*found.doubts, *found.warnings)
     assert told == (
         "demo will run on the CPU; your Radeon RX 9070 XT (gfx1201) will not be used. Reason: rocm-windows would fit "
-        "it, but torch 2.9 is too new for it. You can try `patchlock install demo --profile zluda-rdna4` (a trial: t), or "
-        "`patchlock install demo --profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has "
+        "this card, but not demo: torch 2.9 is too new for it. You can try `patchlock install demo --profile zluda-rdna4` "
+        "(a trial: t), or `patchlock install demo --profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has "
         "tested it)"
     )
     found = choose(OUTLINES.values(), windows(Device(vendor="1002", device="73ff")), CARDS, app=limits)
@@ -259,7 +259,7 @@ def test_onnx_alone_on_a_card_gives_the_apps_own_reason() -> None:
     (told,) = (*found.doubts, *found.warnings)
     assert told.startswith(
         "Only ONNX models of demo will run on your Radeon RX 9070 XT (gfx1201); the rest, with torch, will run on the CPU. "
-        "Reason: rocm-windows would fit it, but torch 2.9 is too new for it."
+        "Reason: rocm-windows would fit this card, but not demo: torch 2.9 is too new for it."
     )
 
 
@@ -289,11 +289,11 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
         OUTLINES.values(),
         linux(XT, nodes=(KFD,)),
         CARDS,
-        app=AppLimits(refused={"rocm-linux": "the app has no lock for it"}),
+        app=AppLimits(refused={"rocm-linux": "it has no lock for it"}),
     )
     assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
     assert found.warnings == (
-        unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit it, but the app has no lock for it"),
+        unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit this card, but not the app: it has no lock for it"),
     )
 
 
@@ -313,7 +313,9 @@ def test_profile_that_might_run_on_a_card_is_not_said_to_fit_it() -> None:
     phoenix = linux(Device(vendor="1002", device="15bf"), nodes=(KFD,))
     found = choose(OUTLINES.values(), phoenix, CARDS, app=AppLimits(refused={"rocm-linux": "r", "rocm72-linux": "r"}))
     (told,) = (*found.doubts, *found.warnings)
-    assert told == unused("Radeon 740M / 760M / 780M Graphics (gfx1103)", "rocm-linux might run on it, but r")
+    assert told == unused(
+        "Radeon 740M / 760M / 780M Graphics (gfx1103)", "rocm-linux might fit this card, but not the app: r"
+    )
 
 
 @pytest.mark.parametrize(
@@ -334,10 +336,12 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
         f"Only ONNX models will run on your {named}; the rest, with torch, will run on the CPU. Reason: no profile of "
         f"patchlock brings torch to this card on windows-amd64 yet. {tries}"
     )
-    limits = AppLimits(refused={"directml-onnx": "the app has no ONNX model"})
+    limits = AppLimits(refused={"directml-onnx": "it has no ONNX model"})
     refused = choose(OUTLINES.values(), windows(card), CARDS, app=limits)
     assert refused.chosen.profile.name == "cpu"
-    assert refused.doubts == (unused(named, f"directml-onnx would fit it, but the app has no ONNX model. {tries}"),)
+    assert refused.doubts == (
+        unused(named, f"directml-onnx would fit this card, but not the app: it has no ONNX model. {tries}"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -382,7 +382,7 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     done = face("plan", "mini")
     warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: needy"
     assert done.stderr.splitlines()[1:] == [
-        f"{warning} would fit it, but it hums",
+        f"{warning} would fit this card, but not mini: it hums",
         "profile tiny: mini does not support needy, which would use your AMD card (gfx1201, 1002:7550)",
     ]
     for command in ("plan", "install"):

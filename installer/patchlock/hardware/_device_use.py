@@ -93,7 +93,9 @@ def account(
             warnings[on_processor(best, why, app, options.tries)] = None
         elif one == best.device and best.profile.back_end != "cpu":
             doubts |= dict.fromkeys(f"{name} would fit {called(one)}, but {why}" for name, why in options.near)
-            notes |= dict.fromkeys(f"{name} fits this machine better, but {why}" for name, why in options.refused)
+            notes |= dict.fromkeys(
+                f"{name} fits this machine better, but not {_whose(app)}: {why}" for name, why in options.refused
+            )
         elif one == best.device:
             if options.near or options.all_refused or options.tries or not is_weak:
                 (doubts if options.near else warnings)[_on_the_processor(one, best, options, app)] = None
@@ -104,7 +106,7 @@ def account(
                 doubts[_unused(one, used, _stopped(one, best, host), (), app)] = None
         elif options.all_refused:
             told = doubts if _is_untested(options, app) else warnings
-            told[_unused(one, used, _refused(options), options.tries, app)] = None
+            told[_unused(one, used, _refused(options, app), options.tries, app)] = None
         elif wrong:
             warnings[_unused(one, used, wrong.replace(called(one), "it"), options.tries, app)] = None
         elif options.tries:
@@ -217,7 +219,7 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
     if options.near:
         reason = _blocked(options.near)
     elif options.all_refused:
-        reason = _refused(options)
+        reason = _refused(options, app)
     else:
         reason = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
     whose = f"ONNX models of {app.name}" if app.name else "ONNX models"
@@ -243,9 +245,14 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _refused(options: _Options) -> str:
+def _refused(options: _Options, app: AppLimits) -> str:
+    """Say for which profile the app is in the way; what the app's file gives as the reason speaks of the app."""
     name, why = options.all_refused[0]
-    return f"{name} {'would fit' if options.refused else 'might run on'} it, but {why}"
+    return f"{name} {'would' if options.refused else 'might'} fit this card, but not {_whose(app)}: {why}"
+
+
+def _whose(app: AppLimits) -> str:
+    return app.name or "the app"
 
 
 def _nothing(best: Accepted) -> str:

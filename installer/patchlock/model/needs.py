@@ -102,8 +102,8 @@ class MemoryNeed:
 
     @property
     def basis(self) -> str:
-        """Say where that number comes from if nobody has said it of such a machine: `, as on a GPU`; else ""."""
-        return ", as on a GPU" if self.device > self.ram else ""
+        """Say that nobody has said that number of such a machine: ` (known only for a GPU)`; else ""."""
+        return " (known only for a GPU)" if self.device > self.ram else ""
 
 
 def memory_for(needs: Iterable[MemoryNeed], profile: str, platform: str) -> tuple[MemoryNeed, ...]:
