@@ -286,13 +286,13 @@ def test_install_for_another_platform_is_refused(
     path = pretend(dataclasses.replace(other, devices=_here().devices))
     platform = platform_of(other)
     assert platform is not None
-    done = face("install", "mini")
+    done = face("install", "mini", "--commit", "HEAD")
     assert done.returncode == 2
     warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: "
     assert done.stderr.splitlines()[1].startswith(warning)
     assert done.stderr.splitlines()[-1] == (
         f"error[usage]: the machine is simulated (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
-        "on this one; see what would be done there: `patchlock plan mini --profile tiny`"
+        "on this one; see what would be done there: `patchlock plan mini --profile tiny --commit HEAD`"
     )
     assert not (locked.catalogue.parent / "installed").exists()
     face(*miniature.lock_here())

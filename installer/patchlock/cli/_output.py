@@ -70,10 +70,12 @@ def given(*names: str) -> list[str]:
     import click
 
     context = click.get_current_context()
+    parameters = {word: one.name or "" for one in context.command.params for word in one.opts}
     words: list[str] = []
     for name in names:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            value = context.params[name]
+        parameter = parameters.get(f"--{name}", "")
+        if context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
+            value = context.params[parameter]
             for one in value if isinstance(value, tuple) else (value,):
                 words += [f"--{name}", str(one)]
     return words

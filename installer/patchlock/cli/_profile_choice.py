@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _output
+from patchlock.core import command_lines
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import UncertainChoiceError, UsageError
 
 if TYPE_CHECKING:
@@ -53,10 +55,12 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     elsewhere = is_elsewhere(found)
     print_choice(found, as_json=as_json, doubts=elsewhere)
     if elsewhere:
+        given = _output.given("source", "commit", "with", "without", "catalogue")
+        words = command_lines.joined(["patchlock", "plan", app, "--profile", name, *given])
         raise UsageError(
             f"the machine is simulated ({', '.join(found.observed.overrides)}), and nothing for "
             f"{found.choice.chosen.platform.name} can be installed on this one",
-            remedy=f"see what would be done there: `patchlock plan {app} --profile {name}`",
+            remedy=f"see what would be done there: `{without_secrets(words)}`",
         )
     if not found.choice.doubts:
         return
