@@ -28,7 +28,7 @@ _LEFT_OUT = ("Models", "Proved", "Installed")
 """Columns that a narrow terminal does not show, the first to go first."""
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
-    "Models": "Models: what it downloads in addition to its packages.",
+    "Models": "Models: the size of what it downloads in addition to its packages.",
 }
 _LEAVE = {"q", "quit", "exit", ""}
 
