@@ -87,6 +87,8 @@ def test_info_says_where_an_app_computes_and_what_it_needs(
     profiles, observed = profile_summaries.read_summaries(ROOT), host_overrides.observe(probes.basic)
     (seen,) = app_overview.overviews(ROOT, profiles, observed, tmp_path, [app])
     assert seen.computes_on == place
+    idle = "Radeon RX 6600 computes nothing until you choose ONNX models in the app"
+    assert any(one.endswith(idle) for one in seen.warnings) == ("ONNX" in place)
     assert not any(verdict.is_device for verdict in seen.memory)
     assert need in [one.partition(":")[0] for one in seen.needs]
 

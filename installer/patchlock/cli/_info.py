@@ -103,7 +103,7 @@ def here(seen: AppOverview) -> str:
         return f"not supported: {seen.why_not}"
     words = {"not yet": "not tried on a real machine yet"}.get(told := proof(seen), f"proved on a real machine: {told}")
     lines = [f"yes, on {seen.computes_on} (profile {seen.choice.chosen.profile.name}); {words}"]
-    return "\n".join([*lines, *seen.choice.doubts, *seen.choice.warnings])
+    return "\n".join([*lines, *seen.warnings])
 
 
 def proof(seen: AppOverview) -> str:
@@ -152,7 +152,7 @@ def _data(
             "platform": choice.chosen.platform.name if choice else None,
             "computes_on": seen.computes_on or None,
             "why_not": seen.why_not or None,
-            "warnings": [*choice.doubts, *choice.warnings] if choice else [],
+            "warnings": list(seen.warnings),
             "proved": list(seen.levels),
             "memory": [memory_data(verdict) for verdict in seen.memory],
             "needs": list(seen.needs),

@@ -55,6 +55,19 @@ class AppOverview:
         return f"the CPU, with ONNX models on {name}" if back_end == "cpu" else name
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say what the choice leaves unused, and whether a card that is used for ONNX models has any; sentences."""
+        if self.choice is None:
+            return ()
+        told = (*self.choice.doubts, *self.choice.warnings)
+        device, back_end = self.choice.device, self.choice.chosen.profile.back_end
+        kinds = {file.path.suffix for one in self.models for file in one.files}
+        if device is None or back_end != "cpu" or not kinds or ".onnx" in kinds:
+            return told
+        idle = f"{memory_needs.name_of(device)} computes nothing until you choose ONNX models in the app"
+        return (*told, f"None of the models that it downloads by default is an ONNX model: {idle}")
+
+    @property
     def model_sizes(self) -> Mapping[When, ModelSize]:
         """Size of the models, by the time at which they are downloaded."""
         return sizes_by_time((one, file) for one in self.models for file in one.files)
