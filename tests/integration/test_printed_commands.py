@@ -166,6 +166,8 @@ NOT_HERE = {
     "patchlock models tts-service --fetch": "needs that app, and downloads gigabytes; tests/integration/test_models.py",
     "patchlock run diffrhythm2": "needs that app, which is gigabytes",
     "patchlock run diffrhythm2 -- --input-jsonl C:/songs/songs.jsonl --output-dir C:/songs": "the same",
+    "patchlock bench diffrhythm2": "the same",
+    "patchlock run advanced-rvc-inference": "needs that app, which is gigabytes",
     "patchlock update demo": "the demo has no branch to follow; tests/integration/test_update.py",
     "patchlock rollback demo": "needs two generations; tests/integration/test_generations.py",
     "patchlock uninstall demo --purge": "follows another one that removes it; tests/integration/test_generations.py",
