@@ -2,8 +2,8 @@
 # over to it. PATCHLOCK_UV_ARCHIVE, PATCHLOCK_LOCK and PATCHLOCK_MODULE as in install.sh. For PowerShell 5.1 and later.
 Set-StrictMode -Version 2.0; $ErrorActionPreference, $ProgressPreference = 'Stop', 'SilentlyContinue'
 function Test-Run([string] $Program, [string[]] $Arguments) { # is it there and does it return 0? What it says is logged
-    $ErrorActionPreference = 'Continue' # PowerShell 5.1 takes a logged line of stderr for an error
-    try { & $Program @Arguments *>&1 | Out-File -LiteralPath $log -Append; $LASTEXITCODE -eq 0 } catch { $false }
+    $ErrorActionPreference, $to = 'Continue', @{ LiteralPath = $log; Append = $true } # 5.1 stops at a line of stderr
+    try { & $Program @Arguments *>&1 | Out-File @to; $LASTEXITCODE -eq 0 } catch { "$_" | Out-File @to; $false }
 }
 function Test-Complete { try { Test-Path -LiteralPath ([IO.File]::ReadAllText("$tool\complete")) } catch { $false } }
 function Get-UvFromIndex { # by a pip of our own
@@ -31,12 +31,13 @@ function Initialize-Tool { # beside, and renamed into place when complete, as in
     $is_recent = (Test-Run 'uv' @('--version')) -and "$(uv --version)" -match '^uv (0\.9|0\.[1-9]\d|[1-9])'
     $uv = if ($archive) { '' } elseif ($is_recent) { 'uv' } else { Get-UvFromIndex }
     if (-not $uv) { $uv = Get-UvFromArchive }
+    if (-not (Test-Run $uv '--version')) { throw "${uv} does not run: Defender or Smart App Control may block it" }
     $python, $complete = "$work\env\Scripts\python.exe", "$work\env\complete"
     $venv = @('venv --no-config --no-project --relocatable --python cpython>=3.11,<3.15' -split ' ') + "$work\env"
     $sync = @('pip sync --no-config --require-hashes --no-build --compile-bytecode -p' -split ' ') + $python + $lock
     $mark = '-c', 'import sys; open(sys.argv[1], ''w'', encoding=''utf-8'').write(sys._base_executable)', $complete
     if (-not ((Test-Run $uv $venv) -and (Test-Run $uv $sync) -and (Test-Run $python $mark))) {
-        throw "cannot install ${lock}: check the network, or install Python 3.12, and run this again"
+        throw "cannot install ${lock}: check the network and what Windows blocked, or install Python 3.12; run it again"
     }
     try { [IO.Directory]::Move("$work\env", $tool) } # fails when another was faster, and while a virus scanner reads it
     catch { Start-Sleep 3; if (-not (Test-Complete)) { [IO.Directory]::Move("$work\env", $tool) } }
@@ -53,8 +54,7 @@ try {
     if (-not (Test-Complete)) { try { Initialize-Tool } finally { Remove-Item -LiteralPath $work -Recurse -EA Ignore } }
     if ($env:PATCHLOCK_PREPARE) { [Console]::Out.WriteLine([IO.Path]::GetFileName($tool)); exit 0 } # see install.cmd
     $env:PYTHONPATH, $env:PATCHLOCK_BOOTSTRAP = "$PSScriptRoot\installer", $PSCommandPath
-    $ErrorActionPreference = 'Continue'
-    & "$tool\Scripts\python.exe" -P -m @($module -split ' ') @args; exit $LASTEXITCODE
+    $ErrorActionPreference = 'Continue'; & "$tool\Scripts\python.exe" -P -m @($module.Split()) @args; exit $LASTEXITCODE
 }
 catch { [Console]::Error.WriteLine("patchlock: $($_.Exception.Message) (see $log)"); exit 1 }
 finally { $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP = $saved }

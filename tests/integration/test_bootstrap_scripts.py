@@ -49,6 +49,14 @@ def test_both_bootstraps_name_one_uv() -> None:
     assert versions == {"0.12.5"}
 
 
+def test_what_windows_blocks_is_logged_and_explained() -> None:
+    text = POWERSHELL.read_text(encoding="ascii")
+    assert re.search(r'catch \{ "\$_" \| Out-File @to; \$false \}', text)
+    assert "${uv} does not run: Defender or Smart App Control may block it" in text
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert re.search(r"`… does not run: Defender or Smart App Control\s+may block it`", page)
+
+
 CMDLETS = {
     "Add-Type",
     "Copy-Item",
