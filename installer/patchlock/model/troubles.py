@@ -16,7 +16,7 @@ from packaging.utils import NormalizedName
 from patchlock.model.devices import KnownDevice, UnknownDevice
 from patchlock.model.hosts import Recording
 from patchlock.model.policy import Family
-from patchlock.model.table_fields import OneOf
+from patchlock.model.table_fields import Key, OneOf
 
 Confidence = Literal["possible", "likely", "certain"]
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
@@ -81,6 +81,8 @@ class Sign:
     """How much, alone."""
     is_said: bool
     """Whether it is words that a program printed."""
+    is_ambiguous: Annotated[bool, Key("ambiguous")] = False
+    """Whether programs say the same of cards of other makers."""
     condition: Condition
 
 
@@ -121,6 +123,8 @@ class Trouble:
     """URLs."""
     before_install: bool
     """Whether `plan` and `install` tell it, too, of the machine and the packages that the environment will have."""
+    vendors: tuple[str, ...] = ()
+    """Of whose cards alone it is, by PCI vendor; empty: of any, or of none."""
     where: Condition
     """Must hold, else no sign counts."""
     unless: tuple[Condition, ...]
