@@ -28,7 +28,7 @@ class Finding:
     why: str
     confidence: Confidence
     evidence: tuple[str, ...]
-    """What was seen, one clause each; no two the same."""
+    """What was seen, one clause each; no two the same; none where nobody could look."""
     is_said: bool = False
     """Whether words of a program speak for it."""
     remedies: tuple[Remedy, ...]
@@ -119,12 +119,11 @@ def lacking(lacks: Iterable[needs.Finding], profile: str, host: Host) -> tuple[F
     shell: Shell = "powershell" if host.os == "windows" else "sh"
     found = []
     for one in lacks:
-        title, _, why = one.what.partition(": ")
         told = certain(
             one.name,
-            f"{title}; {profile} needs it" if one.stops else title,
-            why,
-            (title,),
+            f"{one.what}; {profile} needs it" if one.stops else one.what,
+            one.why,
+            (one.what,) if one.stops else (),
             do=one.remedy,
             proof=f"patchlock doctor --profile {profile}",
             shell=shell,

@@ -24,13 +24,13 @@ CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 Shell = Literal["sh", "powershell"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 NEEDS: Mapping[str, str] = {
-    "sudo": "rights of root",
-    "administrator": "a terminal that was opened as administrator",
-    "reboot": "the machine restarted afterwards",
-    "new login": "logging out and in again",
-    "new terminal": "a new terminal afterwards",
-    "new container": "the container recreated",
-    "a person": "somebody who clicks through a window",
+    "sudo": "root rights",
+    "administrator": "PowerShell as administrator",
+    "reboot": "a restart",
+    "new login": "a new login",
+    "new terminal": "a new terminal",
+    "new container": "a new container",
+    "a person": "a few clicks from you",
 }
 """What a remedy can ask for → what that means."""
 
