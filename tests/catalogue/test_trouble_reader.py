@@ -51,6 +51,7 @@ def _sign(condition: str) -> str:
         pytest.param(HEAD + REMEDY, ["a trouble needs a sign; write a [[sign]]"], id="no-sign"),
         pytest.param(HEAD + SIGN, ["a trouble needs a remedy; write a [[remedy]]"], id="no-remedy"),
         pytest.param(HEAD.replace("https:", "ftp:") + SIGN + REMEDY, ['"ftp://example.org" is not an address'], id="source"),
+        pytest.param(HEAD + 'vendors = ["1003"]' + SIGN + REMEDY, ['there is no vendor "1003"; did you mean "1002"?'], id="vendor"),
         pytest.param(HEAD + SIGN.replace("likely", "likly") + REMEDY, ['there is no confidence "likly"; did you mean "likely"?'], id="confidence"),
         pytest.param(HEAD + SIGN.replace("says", "say") + REMEDY, ['the key "say" is unknown; did you mean "says"?'], id="unknown-key"),
         pytest.param(HEAD + SIGN.replace("broken", "(") + REMEDY, ['"(" is not a regular expression'], id="regex"),

@@ -29,7 +29,7 @@ def test_a_certain_trouble_is_told_with_its_cure_and_exits_with_one(face: Callab
     for line in (
         'seen    a program printed "Failed to initialize NVML: Driver/library version mismatch"',
         "$ sudo systemctl reboot",
-        "needs   rights of root, the machine restarted afterwards",
+        "needs   root rights, a restart",
         "proof   $ nvidia-smi --query-gpu=driver_version --format=csv",
         "source  https://github.com/NVIDIA/nvidia-container-toolkit/issues/394",
     ):
@@ -158,6 +158,40 @@ def test_what_a_machine_lacks_for_a_named_profile_is_found_as_by_plan(
     text = face("doctor", "--profile", profile).stdout
     assert "No known problem found" not in text
     assert f"try `{advice}`" not in text, "it was named"
+    seen = {one["name"]: one["evidence"] for one in told}
+    assert all(not seen[name] for name, title in found.items() if title.endswith("if it is not installed"))
+
+
+def test_what_a_profile_needs_is_told_with_its_whole_name_and_why(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "rx7900xt-windows-therock.json"))
+    text = face("doctor", "--profile", "rocm-windows").stdout
+    title = "AMD Software: Adrenalin Edition: Adrenalin 26.2.2 or later is needed, and its version was not seen"
+    assert f"possible: {title} [adrenalin]\n  do      " in text
+    text = face("doctor", "--profile", "zluda-rdna4").stdout
+    why = "zluda runs the CUDA calls of torch for CUDA 11.8 through AMD's HIP SDK"
+    assert f"possible: AMD's HIP SDK 6.4.2, if it is not installed [zluda]\n  why     {why}\n  do      " in text
+
+
+def test_a_message_that_nothing_explains_is_answered_before_what_the_machine_lacks(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "rx6700-windows.json"))
+    asked = ("doctor", "--profile", "directml-onnx")
+    text = face(*asked, "--says", "blorp: nobody knows this").stdout
+    assert text.startswith("No known problem is behind that message. This was found on this machine:\n\npossible: ")
+    assert text.endswith("but no names:\n  patchlock report\n")
+    for other in (asked, (*asked, "--says", DML)):
+        assert "No known problem" not in face(*other).stdout
+
+
+def test_a_message_is_looked_at_although_the_install_failed(face: Callable[..., Said]) -> None:
+    for named in (("demo",), ("demo", "--profile", "cpu")):
+        done = face("doctor", *named, "--says", NUMPY)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "$ patchlock install demo --reinstall" in done.stdout
+    assert face("doctor", "demmo", "--says", NUMPY).stderr.startswith("error[unknown-app]: ")
 
 
 def test_intels_driver_on_windows_is_that_for_windows(

@@ -241,7 +241,7 @@ def test_folder_with_other_letters_stops_where_the_profile_says_so() -> None:
     folders = (Folder(path=r"C:\Users\Zoë\ai", variable="PATCHLOCK_HOME"),)
     (found,) = _judge(NEED, _rule("ascii-paths"), folders=folders, system=WINDOWS)
     assert found.stops
-    assert found.what == r"C:\Users\Zoë\ai has letters other than those of English: it reads songs"
+    assert found.clause == r"C:\Users\Zoë\ai has letters other than those of English: it reads songs"
     assert _judge(NEED, _rule("ascii-paths"), system=WINDOWS) == ()
     assert _judge(NEED, _rule("ascii-paths"), folders=folders) == ()
 
@@ -353,7 +353,7 @@ def test_version_that_nobody_says_is_a_note() -> None:
         _need(versions=SpecifierSet(">=5")), seen={"ffmpeg": DetectedResource(where="/f", version="N-12345")}
     )
     assert not found.stops
-    assert found.what == "FFmpeg does not say its version (/f), and >=5 is needed: it reads songs"
+    assert found.clause == "FFmpeg does not say its version (/f), and >=5 is needed: it reads songs"
 
 
 def test_what_only_a_part_asks_for_does_not_stop() -> None:

@@ -112,6 +112,32 @@ def test_it_is_silent_at_a_near_miss(name: str, case: dict[str, Any]) -> None:
     assert name not in _diagnosed(case)
 
 
+def test_words_about_a_card_that_is_not_there_must_come_from_another_machine() -> None:
+    cases = {case["title"]: case for case in CASES["nvidia-arch-not-in-wheel"]["fires"]}
+    note = "this machine has no NVIDIA card: if another one printed that, run `patchlock doctor` there"
+    told = {
+        title: note in _diagnosed(cases[title])["nvidia-arch-not-in-wheel"].evidence
+        for title in ("a log of another machine names the card", "only the words", "a Pascal card under CUDA 12.8")
+    }
+    assert list(told.values()) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "commands"),
+    [
+        ("10de", {"nvidia-smi", "patchlock run {app}"}),
+        ("1002", {"patchlock run {app}"}),
+        ("8086", {"patchlock run {app}"}),
+    ],
+)
+def test_memory_is_looked_at_with_tools_that_the_card_has(vendor: str, commands: set[str]) -> None:
+    host = {"os": "linux", "machine": "x86_64", "devices": [{"vendor": vendor}]}
+    found = _diagnosed({"title": "t", "host": host, "says": ["CUDA out of memory", "HIP out of memory"]})
+    (remedy,) = found["out-of-memory"].remedies
+    assert commands <= {*remedy.commands, remedy.proof}
+    assert ("nvidia-smi" in {*remedy.commands, remedy.proof}) == (vendor == "10de")
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_each_sign_is_shown_by_a_case(name: str) -> None:
     entry = ENTRIES[name]

@@ -75,7 +75,7 @@ def doctor_command(
     if says_file is not None:
         with _decoded(says_file) as log:
             lines += _lines(log, doctor.tells(opened.troubles()))
-    environment = _environment(opened, app, profile) if app is not None else None
+    environment = _environment(opened, app, profile, is_told=bool(lines)) if app is not None else None
     observed = _options.observe(opened.root)
     look = report.build_report(opened.root, observed, profile)
     notes = look.choice.notes if profile and look.choice else ()
@@ -110,13 +110,16 @@ def doctor_command(
         return _output.succeed(
             "doctor", {"findings": told, "unused": list(unused), "recording": hosts.to_json(recording)}, error
         )
+    is_unknown = bool(lines) and not any(finding.is_said for finding in findings)
+    if is_unknown and findings:
+        _output.echo(f"{_UNKNOWN}. This was found on this machine:\n")
     for finding in findings:
         has_prompt = observed.host.os != "windows"
         _output.echo(_text(finding, app or "APP", python) + "\n", has_prompt=has_prompt)
     if unused:
         _output.echo(_output.warnings(unused) + ("" if look.refusal and not findings else "\n"))
-    if findings or not look.refusal:
-        _output.echo(_summary(findings, app, is_told=bool(lines)))
+    if findings or lines or not look.refusal:
+        _output.echo(_summary(findings, app, is_unknown=is_unknown))
     return 1 if certain else 0
 
 
@@ -196,7 +199,8 @@ def _lines(log: TextIO, tells: Callable[[str], bool]) -> list[str]:
     return [*(line for line in told if line not in last), *last]
 
 
-def _environment(opened: Catalogue, app: str, profile: str | None) -> Path:
+def _environment(opened: Catalogue, app: str, profile: str | None, *, is_told: bool) -> Path | None:
+    """Find the environment of an app; None where it is not installed and there is a message to look at all the same."""
     from patchlock.environments import generations
     from patchlock.model.errors import NotInstalledError, UsageError
     from patchlock.model.installation import Installation
@@ -204,6 +208,8 @@ def _environment(opened: Catalogue, app: str, profile: str | None) -> Path:
     names = [profile] if profile else _options.profiles_of(app)
     if not names:
         opened.app(app)  # which names the nearest one, if there is none of that name
+        if is_told:
+            return None
         raise NotInstalledError(
             f"{app} is not installed",
             remedy=f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it",
@@ -211,6 +217,9 @@ def _environment(opened: Catalogue, app: str, profile: str | None) -> Path:
     if len(names) > 1:
         raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
     installation = Installation(folder=_options.home() / f"{app}@{names[0]}")
+    if is_told and generations.current(installation) is None:
+        opened.app(app)
+        return None
     receipt = generations.require_current(installation, app)
     return generations.generation(installation, receipt.id)
 
@@ -250,10 +259,9 @@ _SHELLS = {"sh": "terminal", "powershell": "PowerShell on Windows"}
 
 def _text(finding: Finding, app: str, python: str) -> str:
     why = finding.why.strip()
-    rows = [
-        ("why", " ".join(why.split()) if _output.is_terminal(sys.stdout) else why),
-        ("seen", "\n".join(finding.evidence)),
-    ]
+    rows = [("why", " ".join(why.split()) if _output.is_terminal(sys.stdout) else why)] if why else []
+    if finding.evidence:
+        rows.append(("seen", "\n".join(finding.evidence)))
     for remedy in finding.remedies:
         rows += _remedy(remedy, app, python)
     if finding.sources:
@@ -272,18 +280,22 @@ def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
     return [("do", "\n".join([remedy.do, *where, *commands])), *([("needs", needs)] if needs else []), ("proof", proof)]
 
 
-def _summary(findings: tuple[Finding, ...], app: str | None, *, is_told: bool) -> str:
+_UNKNOWN = "No known problem is behind that message"
+
+
+def _summary(findings: tuple[Finding, ...], app: str | None, *, is_unknown: bool) -> str:
     named = f" {app}" if app else ""
+    itself = _launcher.own_command(_options.home())
+    file = "one file for a bug report, with facts about this machine and the last errors, but no names"
+    report = f"{file}:\n  {itself} report"
     if findings:
         sure = sum(finding.confidence == "certain" for finding in findings)
         others = len(findings) - sure
         numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
-        return f"{numbers}; run `patchlock doctor{named}` again after each fix"
-    itself = _launcher.own_command(_options.home())
-    file = "one file for a bug report, with facts about this machine and the last errors, but no names"
-    report = f"{file}:\n  {itself} report"
-    if is_told:
-        return f"No known problem is behind that message, and none was found on this machine.\nWrite {report}"
+        again = f"{numbers}; run `patchlock doctor{named}` again after each fix"
+        return f"{again}\nIf the message stays, write {report}" if is_unknown else again
+    if is_unknown:
+        return f"{_UNKNOWN}, and none was found on this machine.\nWrite {report}"
     return (
         "No known problem found.\n"
         f'If something does not work, give what it printed to\n  {itself} doctor{named} --says "THE ERROR"\n'

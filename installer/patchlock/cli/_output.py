@@ -306,7 +306,7 @@ def finding_data(finding: Finding) -> dict[str, object]:
     """Write what a machine lacks for JSON."""
     return {
         "name": finding.name,
-        "what": finding.what,
+        "what": finding.clause,
         "remedy": finding.remedy,
         "stops": finding.stops,
         "packages": list(finding.way.packages) if finding.way else [],

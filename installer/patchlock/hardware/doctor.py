@@ -11,7 +11,7 @@ from patchlock.hardware._matching import called
 from patchlock.hardware.selection import Choice
 from patchlock.model import devices, needs
 from patchlock.model.choice import Accepted, Rejected
-from patchlock.model.devices import Card
+from patchlock.model.devices import VENDORS, Card
 from patchlock.model.hosts import Host, Recording
 from patchlock.model.needs import Resource
 from patchlock.model.package_managers import System
@@ -28,7 +28,9 @@ class Finding:
     why: str
     confidence: Confidence
     evidence: tuple[str, ...]
-    """What was seen, one clause each; no two the same."""
+    """What was seen, one clause each; no two the same; none where nobody could look."""
+    is_said: bool = False
+    """Whether words of a program speak for it."""
     remedies: tuple[Remedy, ...]
     """Those for this machine."""
     sources: tuple[str, ...]
@@ -117,12 +119,11 @@ def lacking(lacks: Iterable[needs.Finding], profile: str, host: Host) -> tuple[F
     shell: Shell = "powershell" if host.os == "windows" else "sh"
     found = []
     for one in lacks:
-        title, _, why = one.what.partition(": ")
         told = certain(
             one.name,
-            f"{title}; {profile} needs it" if one.stops else title,
-            why,
-            (title,),
+            f"{one.what}; {profile} needs it" if one.stops else one.what,
+            one.why,
+            (one.what,) if one.stops else (),
             do=one.remedy,
             proof=f"patchlock doctor --profile {profile}",
             shell=shell,
@@ -155,18 +156,32 @@ def _found(entry: Trouble, facts: Observations) -> Finding | None:
     where = entry.where.seen(facts)
     if where is None or any(condition.seen(facts) is not None for condition in entry.unless):
         return None
-    seen = [(sign, words) for sign in entry.signs if (words := sign.condition.seen(facts)) is not None]
+    is_of_others = _is_of_others(entry.vendors, facts)
+    signs = [sign for sign in entry.signs if not (is_of_others and sign.is_ambiguous)]
+    seen = [(sign, words) for sign in signs if (words := sign.condition.seen(facts)) is not None]
     if not seen:
         return None
+    evidence = [*where, *(one for _, words in seen for one in words)]
+    if is_of_others and all(sign.is_said for sign, _ in seen):
+        makers = " or ".join(VENDORS[vendor] for vendor in entry.vendors)
+        evidence.append(f"this machine has no {makers} card: if another one printed that, run `patchlock doctor` there")
     return Finding(
         name=entry.name,
         title=entry.title,
         why=entry.why,
         confidence=_confidence([sign for sign, _ in seen]),
-        evidence=tuple(dict.fromkeys((*where, *(one for _, words in seen for one in words)))),
+        evidence=tuple(dict.fromkeys(evidence)),
+        is_said=any(sign.is_said for sign, _ in seen),
         remedies=tuple(remedy for remedy in entry.remedies if remedy.where.seen(facts) is not None),
         sources=entry.sources,
     )
+
+
+def _is_of_others(vendors: tuple[str, ...], facts: Observations) -> bool:
+    """Say whether a machine is known to have only cards of other vendors; a container or WSL may not show all."""
+    there = {one.device.vendor for one in facts.devices} & set(VENDORS)
+    host = facts.recording.host
+    return bool(vendors and there) and not there & set(vendors) and not host.container and not host.is_wsl
 
 
 def _confidence(signs: list[Sign]) -> Confidence:

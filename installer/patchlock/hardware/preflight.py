@@ -249,7 +249,7 @@ def _need(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
     way = package_managers.way(facts.system, resource.packages, resource.commands)
     what, remedy = "", _install(way, resource, facts.system)
     if seen.is_unknown:
-        told = f"{resource.title}, if it is not installed: {need.why}"
+        told = f"{resource.title}, if it is not installed"
         yield dataclasses.replace(_finding(need, resource, told, remedy, way), stops=False, is_sure=False)
     elif not seen.where:
         absent = {"variable": "is not set", "file": "is missing"}.get(resource.kind, "is not installed")
@@ -262,15 +262,13 @@ def _need(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
     elif str(need.versions):
         version = parsed(seen.version)
         if version is None:  # it may well be new enough
-            told = (
-                f"{resource.title} does not say its version ({seen.where}), and {need.versions} is needed: {need.why}"
-            )
+            told = f"{resource.title} does not say its version ({seen.where}), and {need.versions} is needed"
             yield dataclasses.replace(_finding(need, resource, told, f"see {resource.source}", None), stops=False)
         elif not need.versions.contains(version, prereleases=True):
             what = f"{resource.title} is {version} ({seen.where}), and {need.versions} is needed"
             remedy = _newer(way, resource, facts.system)
     if what:
-        yield _finding(need, resource, f"{what}: {need.why}", remedy, way)
+        yield _finding(need, resource, what, remedy, way)
 
 
 def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
@@ -279,12 +277,12 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
             case "ascii-paths":
                 for folder in facts.folders:
                     if not folder.path.isascii():
-                        what = f"{folder.path} has letters other than those of English: {need.why}"
+                        what = f"{folder.path} has letters other than those of English"
                         remedy = f"choose another folder with {folder.variable}, such as C:\\ai"
                         yield _finding(need, resource, what, remedy, None)
             case "no-store-python":
                 if isinstance(facts.python, Interpreter) and facts.python.maker == "store":
-                    what = f"Python is that of the Microsoft Store ({facts.python.path}): {need.why}"
+                    what = f"Python is that of the Microsoft Store ({facts.python.path})"
                     yield _finding(need, resource, what, "use another one: `uv python install` or python.org", None)
             case _:  # a virus scanner cannot be asked without rights that we do not want
                 path = facts.folders[0].path
@@ -293,8 +291,7 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
                     f"before the install, in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`. "
                     f"After you have uninstalled the app, undo it: `Remove-MpPreference -ExclusionPath {written}`"
                 )
-                told = f"{resource.title}: {need.why}"
-                yield dataclasses.replace(_finding(need, resource, told, command, None), stops=False)
+                yield dataclasses.replace(_finding(need, resource, resource.title, command, None), stops=False)
 
 
 def _finding(need: Need, resource: Resource, what: str, remedy: str, way: Way | None) -> Finding:
@@ -304,6 +301,7 @@ def _finding(need: Need, resource: Resource, what: str, remedy: str, way: Way | 
         remedy=remedy,
         stops=need.required,
         way=way,
+        why=need.why,
         source=need.source,
         kind=resource.kind,
         restart=resource.restart,

@@ -132,13 +132,15 @@ class Finding:
     name: str
     """Of what it is about: `git`, `python`, `paths`, or a resource."""
     what: str
-    """A clause."""
+    """What is wrong, a clause."""
     remedy: str
     """What to do now."""
     stops: bool
     """False: the install goes on and tells."""
     way: Way | None = None
     """How what is missing is installed, where that is known."""
+    why: str = ""
+    """What it is needed for, a clause; "" where `what` says it."""
     source: str = ""
     kind: Kind | Literal["trouble"] = "program"
     """Of the resource, by which steps are ordered; `trouble`: a known trouble that the install would meet."""
@@ -147,5 +149,10 @@ class Finding:
     restart: bool = False
     """Whether the machine has to be restarted after the remedy."""
 
+    @property
+    def clause(self) -> str:
+        """Say what is wrong, and why that matters."""
+        return f"{self.what}: {self.why}" if self.why else self.what
+
     def __str__(self) -> str:
-        return f"{self.what}; {self.remedy}" if self.remedy else self.what
+        return f"{self.clause}; {self.remedy}" if self.remedy else self.clause

@@ -16,7 +16,7 @@ from packaging.utils import NormalizedName
 from patchlock.model.devices import KnownDevice, UnknownDevice
 from patchlock.model.hosts import Recording
 from patchlock.model.policy import Family
-from patchlock.model.table_fields import OneOf
+from patchlock.model.table_fields import Key, OneOf
 
 Confidence = Literal["possible", "likely", "certain"]
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
@@ -24,13 +24,13 @@ CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 Shell = Literal["sh", "powershell"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 NEEDS: Mapping[str, str] = {
-    "sudo": "rights of root",
-    "administrator": "a terminal that was opened as administrator",
-    "reboot": "the machine restarted afterwards",
-    "new login": "logging out and in again",
-    "new terminal": "a new terminal afterwards",
-    "new container": "the container recreated",
-    "a person": "somebody who clicks through a window",
+    "sudo": "root rights",
+    "administrator": "PowerShell as administrator",
+    "reboot": "a restart",
+    "new login": "a new login",
+    "new terminal": "a new terminal",
+    "new container": "a new container",
+    "a person": "a few clicks from you",
 }
 """What a remedy can ask for → what that means."""
 
@@ -81,6 +81,8 @@ class Sign:
     """How much, alone."""
     is_said: bool
     """Whether it is words that a program printed."""
+    is_ambiguous: Annotated[bool, Key("ambiguous")] = False
+    """Whether programs say the same of cards of other makers."""
     condition: Condition
 
 
@@ -121,6 +123,8 @@ class Trouble:
     """URLs."""
     before_install: bool
     """Whether `plan` and `install` tell it, too, of the machine and the packages that the environment will have."""
+    vendors: tuple[str, ...] = ()
+    """Of whose cards alone it is, by PCI vendor; empty: of any, or of none."""
     where: Condition
     """Must hold, else no sign counts."""
     unless: tuple[Condition, ...]

@@ -208,13 +208,13 @@ def _sdks(profile: Profile, platform: Platform, *, can_look: bool) -> tuple[Find
     for overlay in overlays.for_platform(profile.overlays, platform.name):
         sdk = overlay.sdk
         if sdk is not None and not (can_look and overlays.find_sdk(sdk, os.environ, os.path.isfile).folder):
-            what = f"{sdk.name}, if it is not installed: {overlay.why}"
             found.append(
                 Finding(
                     name=overlay.id,
-                    what=what,
+                    what=f"{sdk.name}, if it is not installed",
                     remedy=sdk.install,
                     stops=False,
+                    why=f"{overlay.id} {overlay.why}",
                     source=overlay.source,
                     kind="variable",
                     is_sure=False,

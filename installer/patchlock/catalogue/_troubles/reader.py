@@ -7,6 +7,7 @@ import shlex
 
 from patchlock.catalogue._troubles.conditions import CONDITION_KEYS, condition
 from patchlock.catalogue.table_reader import Table
+from patchlock.model.devices import VENDORS
 from patchlock.model.errors import nearest
 from patchlock.model.troubles import SHELLS, Condition, Remedy, Shell, Sign, Trouble
 
@@ -60,12 +61,16 @@ def trouble(root: Table, name: str) -> Trouble:
         why=root.text("why"),
         sources=root.texts("sources"),
         before_install=root.boolean("before-install", False),
+        vendors=root.texts("vendors", ()),
         where=condition(where),
         unless=tuple(_unless(table) for table in root.tables("unless")),
         signs=tuple(_sign(table) for table in root.tables("sign")),
         remedies=tuple(_remedy(table) for table in root.tables("remedy")),
     )
     _finish(where)
+    for vendor in read.vendors:
+        if vendor not in VENDORS:
+            root.problem("vendors", f'there is no vendor "{vendor}"', nearest(vendor, VENDORS))
     for source in read.sources:
         if not source.startswith(("https://", "PyPI: ")):
             remedy = "write one that a reader can open: https://…, or PyPI: NAME VERSION"
