@@ -201,8 +201,9 @@ def test_lock_of_a_pair_that_is_refused_now_is_removed_by_lock(world: World, pat
     assert again.stderr.endswith("3 fresh, 1 refused\n")
 
 
-def test_time_with_another_zone_is_written_in_utc(world: World, patchlock: Patchlock) -> None:
-    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", "2026-01-31T02:00:00.5+02:00")
+@pytest.mark.parametrize("as_of", ["2026-01-31T02:00:00.5+02:00", "2026-01-30"], ids=["zone", "day"])
+def test_time_with_another_zone_and_day_are_written_in_utc(world: World, patchlock: Patchlock, as_of: str) -> None:
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", as_of)
     assert done.returncode == 0
     assert b'\n# as-of = "2026-01-31T00:00:00Z"\n' in locks(world)["tiny.linux-x86_64.txt"]
 
