@@ -146,6 +146,19 @@ def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, 
     assert (found["newer_lock"], found["failure"]) == (False, 'there is no app "mini"')
 
 
+def test_what_is_installed_from_another_catalogue_is_used_as_it_is(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    other = tmp_path / "other"
+    shutil.copytree(locked.catalogue, other)
+    shutil.rmtree(other / "patches" / "mini")
+    assert face("cache", "clean", "--dry-run", "--catalogue", str(other)).returncode == 0
+    assert face("verify", "mini", "--catalogue", str(other)).returncode == 0
+    assert face("update", "mini", "--catalogue", str(other)).stderr == (
+        f"error[unknown-app]: mini was installed from another catalogue; this one has no such app ({other}); "
+        "name that one with --catalogue, or unset PATCHLOCK_CATALOGUE for the one that patchlock came with\n"
+    )
+
+
 def test_update_all_wants_no_app(face: Face) -> None:
     for words in ((), ("mini", "--all"), ("--all", "--commit", "x")):
         assert face("update", *words).returncode == 2
