@@ -22,7 +22,7 @@ from miniature import World, lock_here
 from patchlock import cli
 from patchlock.catalogue import profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
-from patchlock.core import uv
+from patchlock.core import file_lock, uv
 from patchlock.hardware import host_overrides, probes
 from patchlock.operations import app_overview
 
@@ -116,6 +116,8 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
     assert (told["state"], told["running"], told["busy"]) == ("interrupted", False, False)
     (tmp_path / "installed" / "mini@tiny" / "current").unlink()
+    with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
+        assert face("status").stdout.startswith("mini on tiny  another patchlock works on it\n")
     assert face("run", "mini").stderr == (
         "error[not-installed]: mini is not installed on tiny: its install was interrupted "
         f"({tmp_path / 'installed' / 'mini@tiny'}); finish it with `patchlock install mini --profile tiny`\n"
