@@ -92,8 +92,8 @@ def test_what_is_not_asked_for_is_named_in_the_lock(
     done = patchlock(*lock_here())
 
     named = [
-        'pyproject.toml:6: the extra "web" (beta) is not asked for',
-        'pyproject.toml:9: the group "dev" (gamma) is not asked for',
+        'pyproject.toml: the extra "web" (beta), which `extras` of app.toml would add',
+        'pyproject.toml: the group "dev" (gamma), which `groups` of app.toml would add',
         'pyproject.toml:3: alpha has no extra "fast"',
     ]
     assert done.returncode == 0, done.stdout

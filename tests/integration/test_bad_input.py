@@ -73,8 +73,8 @@ def _nothing_installed(folder: Path) -> bool:
             ("lock", "--as-of", "yesterday"),
             2,
             (
-                'error[usage]: --as-of "yesterday" is neither commit, now, none nor a time with its zone; '
-                "write 2026-01-31T00:00:00Z"
+                'error[usage]: --as-of "yesterday" is neither commit, now, none, a day nor a time with its zone; '
+                "write 2026-01-31 or 2026-01-31T00:00:00Z"
             ),
         ),
     ],

@@ -22,7 +22,7 @@ from miniature import World, lock_here
 from patchlock import cli
 from patchlock.catalogue import profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
-from patchlock.core import uv
+from patchlock.core import file_lock, uv
 from patchlock.hardware import host_overrides, probes
 from patchlock.operations import app_overview
 
@@ -118,6 +118,8 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
     assert (told["state"], told["running"], told["busy"]) == ("interrupted", False, False)
     (tmp_path / "installed" / "mini@tiny" / "current").unlink()
+    with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
+        assert face("status").stdout.startswith("mini on tiny  another patchlock works on it\n")
     assert face("run", "mini").stderr == (
         "error[not-installed]: mini is not installed on tiny: its install was interrupted "
         f"({tmp_path / 'installed' / 'mini@tiny'}); finish it with `patchlock install mini --profile tiny`\n"
@@ -146,6 +148,19 @@ def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, 
     assert face("outdated", "--catalogue", str(other)).stdout == 'mini on tiny  not known: there is no app "mini"\n'
     (found,) = json.loads(face("outdated", "--catalogue", str(other), "--json").stdout)["data"]["installed"]
     assert (found["newer_lock"], found["failure"]) == (False, 'there is no app "mini"')
+
+
+def test_what_is_installed_from_another_catalogue_is_used_as_it_is(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    other = tmp_path / "other"
+    shutil.copytree(locked.catalogue, other)
+    shutil.rmtree(other / "patches" / "mini")
+    assert face("cache", "clean", "--dry-run", "--catalogue", str(other)).returncode == 0
+    assert face("verify", "mini", "--catalogue", str(other)).returncode == 0
+    assert face("update", "mini", "--catalogue", str(other)).stderr == (
+        f"error[unknown-app]: mini was installed from another catalogue; this one has no such app ({other}); "
+        "name that one with --catalogue, or unset PATCHLOCK_CATALOGUE for the one that patchlock came with\n"
+    )
 
 
 def test_update_all_wants_no_app(face: Face) -> None:

@@ -201,8 +201,32 @@ def test_lock_of_a_pair_that_is_refused_now_is_removed_by_lock(world: World, pat
     assert again.stderr.endswith("3 fresh, 1 refused\n")
 
 
-def test_time_with_another_zone_is_written_in_utc(world: World, patchlock: Patchlock) -> None:
-    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", "2026-01-31T02:00:00.5+02:00")
+def test_patch_of_a_requirement_that_finds_nothing_is_named(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (world.upstream / "others.txt").write_text("betta\n")  # which the lock does not ask of
+    world.name_commit(tmp_path)
+    patch = (
+        '[[patch]]\nid = "older-beta"\nwhy = "beta 2 is broken"\nsource = "https://example.com/why"\n'
+        'op = "set-requirement"\npaths = ["PATH"]\nname = "NAME"\nspecifier = "<2"\n'
+        '[[patch.ensure]]\ncheck = "requirement"\nname = "NAME"\nspecifier = "<2"\n\n'
+    )
+    app = world.app.read_text()
+    line = app[: app.index("[[patch]]")].count("\n") + 1
+    told = f"older-beta finds nothing to patch (patches/mini/app.toml:{line}); correct its name or paths, or remove it"
+    for path, name, warnings in (
+        ("requirements.txt", "beta", []),
+        ("requirements.txt", "betta", [told]),
+        ("requirement.txt", "beta", [told]),
+        ("*.txt", "betta", []),
+    ):
+        table = patch.replace("PATH", path).replace("NAME", name)
+        world.app.write_text(app.replace("[[patch]]", table + "[[patch]]", 1))
+        assert _pair(patchlock(*lock_here("--json")))["warnings"] == warnings, (path, name)
+        assert json.loads(patchlock("plan", "mini", "--json").stdout)["data"]["warnings"] == warnings, (path, name)
+
+
+@pytest.mark.parametrize("as_of", ["2026-01-31T02:00:00.5+02:00", "2026-01-30"], ids=["zone", "day"])
+def test_time_with_another_zone_and_day_are_written_in_utc(world: World, patchlock: Patchlock, as_of: str) -> None:
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", as_of)
     assert done.returncode == 0
     assert b'\n# as-of = "2026-01-31T00:00:00Z"\n' in locks(world)["tiny.linux-x86_64.txt"]
 

@@ -90,9 +90,12 @@ def test_update_with_nothing_newer_says_so(installed: Path, upstream: Path, patc
     change(upstream, '"""An app."""', '"""A newer app."""')
     assert "mini is installed" in patchlock(*words).stdout
     assert "nothing newer" in patchlock(*words, "--commit", git(upstream, "rev-parse", "HEAD").strip()).stdout
+    receipt = installed / "environments" / (installed / "current").read_text().strip() / "receipt.toml"
+    receipt.write_text(re.sub('made = ".*"', 'made = "2026-01-01T00:00:00Z"', receipt.read_text()))
     done = patchlock(*words)
     assert (done.returncode, done.stdout) == (0, "mini is up to date on tiny: nothing newer was found\n"), done.stderr
-    assert json.loads(patchlock(*words, "--json").stdout)["data"]["receipt"]["app"] == "mini"
+    told = json.loads(patchlock(*words, "--json").stdout)["data"]["receipt"]
+    assert (told["app"], told["made"]) == ("mini", "2026-01-01T00:00:00Z")
 
 
 def test_rollback_goes_to_what_was_in_use_before_also_where_that_was_made_later(

@@ -99,7 +99,10 @@ def test_each_change_has_its_name_and_its_why(
     [
         ({"commit": CommitId("2" * 40)}, "upstream's commit: 111111111111 → 222222222222"),
         ({"as_of": ""}, "the cut-off: 2026-01-01T00:00:00Z → none"),
-        ({"newer": {"av": "2026-02-01T00:00:00Z"}}, "upgraded beyond it: none → av until 2026-02-01T00:00:00Z"),
+        (
+            {"newer": {"av": "2026-02-01T00:00:00Z"}},
+            "packages with a later cut-off: none → av until 2026-02-01T00:00:00Z",
+        ),
         ({"python": "3.12"}, "Python: 3.11 → 3.12"),
         ({"uv": "0.13.9"}, "uv: 0.13.8 → 0.13.9"),
         ({"patches": ("two", "three")}, "patches: -one +three"),

@@ -475,11 +475,11 @@ def test_file_asks_for_this(
             project(OPTIONAL),
             ("gpu",),
             [
-                '5: the extra "web-ui" (b, own) is not asked for',
-                '7: the extra "bad" (own) is not asked for',
-                '9: the group "dev" (d, e) is not asked for',
-                '10: the group "lint" (e) is not asked for',
-                '11: the group "round" (line 11) is not asked for',
+                'the extra "web-ui" (b, own), which `extras` of app.toml would add',
+                'the extra "bad" (own), which `extras` of app.toml would add',
+                'the group "dev" (d, e), which `groups` of app.toml would add',
+                'the group "lint" (e), which `groups` of app.toml would add',
+                'the group "round" (line 11), which `groups` of app.toml would add',
             ],
             id="lists",
         ),
@@ -488,9 +488,9 @@ def test_file_asks_for_this(
             POETRY_LISTS,
             ("web",),
             [
-                '11: the extra "gone" (line 11) is not asked for',
-                '12: the group "dev" (e) is not asked for',
-                '14: the group "all" (e) is not asked for',
+                'the extra "gone" (line 11), which `extras` of app.toml would add',
+                'the group "dev" (e), which `groups` of app.toml would add',
+                'the group "all" (e), which `groups` of app.toml would add',
                 "7: c is optional, and no extra has it",
             ],
             id="poetry",
@@ -533,7 +533,7 @@ def test_file_asks_for_this(
             "pyproject.toml",
             project(MUTUAL),
             ("x",),
-            ['6: the extra "y" (b, own) is not asked for'],
+            ['the extra "y" (b, own), which `extras` of app.toml would add'],
             id="extra-that-counts-in-some-cases",
         ),
         pytest.param(
@@ -541,7 +541,7 @@ def test_file_asks_for_this(
             project(POETRY_ALONE),
             (),
             [
-                '4: the extra "web" (a) is not asked for',
+                'the extra "web" (a), which `extras` of app.toml would add',
                 "8: B is required by Poetry only, not by [project]",
                 "9: c is optional, and no extra has it",
             ],
@@ -565,7 +565,10 @@ def test_file_asks_for_this(
             "setup.py",
             PY_LISTS,
             ("web",),
-            ['3: the extra "all" (own, c) is not asked for', "3: what its tests ask for is not a part of a lock"],
+            [
+                'the extra "all" (own, c), which `extras` of app.toml would add',
+                "3: what its tests ask for is not a part of a lock",
+            ],
             id="setup-py",
         ),
         pytest.param(
@@ -584,7 +587,7 @@ def test_file_asks_for_this(
 def test_what_is_left_out_is_named(path: str, text: str, extras: tuple[str, ...], wanted: list[str]) -> None:
     chosen = OptionalLists(extras=tuple(map(canonicalize_name, extras)))
     read = requirement_sources.read(source(path, text), chosen)
-    assert [f"{one.line}: {one.what}" for one in read.not_covered] == wanted
+    assert [f"{one.line}: {one.what}" if one.line else one.what for one in read.not_covered] == wanted
 
 
 def test_many_extras_that_ask_for_each_other_come_to_an_end() -> None:

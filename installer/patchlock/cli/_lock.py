@@ -26,6 +26,8 @@ from patchlock.cli._lock_table import Line
 from patchlock.model.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, from_os, nearest
 
 if TYPE_CHECKING:
+    import datetime
+
     from packaging.utils import NormalizedName
 
     from patchlock.catalogue.reader import Catalogue
@@ -55,8 +57,8 @@ if TYPE_CHECKING:
     "--as-of",
     metavar="TIME",
     help="Ignore files uploaded later: `commit` (upstream's date), `now`, 2026-01-31T00:00:00Z, "
-    "or `none` for no bound (default: as the lock has it, or `commit`). A recorded index without upload times is not "
-    "limited.",
+    "2026-01-31 (to its end, in UTC), or `none` for no bound (default: as the lock has it, or "
+    "`commit`). A recorded index without upload times is not limited.",
 )
 @click.option("--platform", metavar="PLATFORM", help="Only this platform (default: all).")
 @click.option(
@@ -182,18 +184,27 @@ def _time(as_of: str) -> str:
     if as_of == "commit":
         return as_of
     try:
-        parsed = datetime.datetime.fromisoformat(as_of)
-    except ValueError:
-        parsed = None
-    if parsed is None or parsed.tzinfo is None:
+        parsed = _end_of_day(as_of) or datetime.datetime.fromisoformat(as_of)
+        utc = parsed.astimezone(datetime.UTC) if parsed.tzinfo else None
+    except (ValueError, OverflowError):
+        utc = None
+    if utc is None:
         raise UsageError(
-            f'--as-of "{as_of}" is neither commit, now, none nor a time with its zone',
-            remedy="write 2026-01-31T00:00:00Z",
+            f'--as-of "{as_of}" is neither commit, now, none, a day nor a time with its zone',
+            remedy="write 2026-01-31 or 2026-01-31T00:00:00Z",
         )
+    return utc.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _end_of_day(text: str) -> datetime.datetime | None:
+    """Read a day as uv's --exclude-newer does, with the day itself; but in UTC, the same on every machine."""
+    import datetime
+
     try:
-        return parsed.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    except OverflowError as error:
-        raise UsageError(f'--as-of "{as_of}" is before all time', remedy="write 2026-01-31T00:00:00Z") from error
+        day = datetime.date.fromisoformat(text)
+    except ValueError:
+        return None
+    return datetime.datetime.combine(day, datetime.time(), datetime.UTC) + datetime.timedelta(days=1)
 
 
 def _opened(

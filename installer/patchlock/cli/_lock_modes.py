@@ -37,14 +37,17 @@ def add(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of the modes to a command, which gets them as one argument, `mode`."""
 
     @click.option(
-        "--diff", is_flag=True, help="Show what would change, and why; write nothing. Ends with 1 if anything would."
+        "--diff",
+        is_flag=True,
+        help="Show what would change, and why; write nothing. Ends with 1 if anything would, or has since --since.",
     )
     @click.option("--since", metavar="REV", help="With --diff: what has changed since a commit, without resolving.")
     @click.option(
         "--against",
         metavar="PROFILE",
         shell_complete=_complete.profiles,
-        help="With --diff: what is different from the lock of another profile, without resolving.",
+        help="With --diff: what is different from the lock of another profile, without resolving; a difference does "
+        "not end with 1.",
     )
     @click.option("--markdown", is_flag=True, help="With --diff: as Markdown, for a pull request.")
     @click.option(

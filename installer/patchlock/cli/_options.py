@@ -395,23 +395,35 @@ def installed_request(
         source: another place of upstream.
         revision: another commit of upstream.
         choice: of optional patches; None takes those that the installation has.
-        as_it_is: where no catalogue is named, take the one that the installation was made from, which it keeps.
+        as_it_is: where no catalogue is named, or that one lacks the app or the profile, take the one that the
+            installation was made from, which it keeps.
 
     Raises:
         UsageError: no profile is named, and the app is installed on several.
+        UnknownAppError: the installation was made from another catalogue, and more is asked than what it keeps.
         PatchlockError: as `request`.
     """
     from patchlock.catalogue import optional_patches
     from patchlock.environments import generations, kept_catalogue
     from patchlock.hardware import probes, selection
     from patchlock.locks.lock_request import Request
+    from patchlock.model.errors import UnknownAppError
     from patchlock.model.installation import Installation
 
     named = profile or _installed_on(app)
     installation = Installation(folder=home() / f"{app}@{named}")
     if named is None or not installation.folder.is_dir():
         return request(catalogue, app, named, source=source, revision=revision, choice=choice)
-    opened = open_catalogue(catalogue or (kept_catalogue.root(installation) if as_it_is else None))
+    kept = kept_catalogue.root(installation) if as_it_is else None
+    opened = open_catalogue(catalogue or kept)
+    if kept is not None and not (app in opened.app_names() and named in opened.profile_names()):
+        opened = open_catalogue(kept)
+    elif app not in opened.app_names():
+        raise UnknownAppError(
+            f"{app} was installed from another catalogue; this one has no such app",
+            where=str(opened.root),
+            remedy="name that one with --catalogue, or unset PATCHLOCK_CATALOGUE for the one that patchlock came with",
+        )
     wanted, found = opened.app(app), opened.profile(named)
     chosen = selection.choose([found], probes.basic(), (), named).chosen
     there = generations.current(installation)

@@ -66,7 +66,7 @@ def plan_command(
     from patchlock.operations import missing_imports, readiness
     from patchlock.operations.install_plan import plan, up_to_date
     from patchlock.patches import engine
-    from patchlock.patches.outcomes import diff, warnings
+    from patchlock.patches.outcomes import diff, idle_requirements, warnings
 
     def heed(found: ProfileChoice) -> None:
         _profile_choice.print_choice(found, as_json=as_json)
@@ -85,6 +85,7 @@ def plan_command(
     folder = on_paper.folder(simulated, installation.name) if simulated else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"
     error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
+    told = [*warnings(made.patched), *idle_requirements(made.app, made.commit, made.patched.outcomes)]
     if as_json:
         data = {
             "app": made.app.name,
@@ -97,7 +98,7 @@ def plan_command(
             "edited_lock": not made.lock.is_intact,
             "outcomes": [outcome_data(outcome) for outcome in made.patched.outcomes],
             "failures": list(engine.required_failures(made.patched)),
-            "warnings": list(warnings(made.patched)),
+            "warnings": told,
             "optional": [option_data(option, option.name in request.chosen) for option in optional],
             "packages": [
                 {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
@@ -139,7 +140,7 @@ def plan_command(
     for failure in engine.required_failures(made.patched):
         _output.echo(f"fails: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
-    for warning in (*warnings(made.patched), *absent):
+    for warning in (*told, *absent):
         _output.echo(f"warning: {warning}", err=True)
     for line in ready.missing:
         _output.echo(f"missing: {line}", err=True)

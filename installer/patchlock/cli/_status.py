@@ -58,7 +58,8 @@ def _name(one: InstallationState) -> str:
 def _text(one: InstallationState, *, exact: bool) -> str:
     running = ["running"] if one.is_running else []
     busy = ["another patchlock works on it"] if one.is_busy else []
-    lines = ["; ".join([*running, *busy, _state(one)])]
+    unfinished = one.is_busy and one.state == "interrupted"  # what works on it finishes it
+    lines = ["; ".join([*running, *busy, *([] if unfinished else [_state(one)])])]
     if one.failed_verify is not None:
         again = f"patchlock verify {one.installation.app} --profile {one.installation.profile}"
         lines.append(f"{failed(one.failed_verify)}; see whether it passes now with: {again}")

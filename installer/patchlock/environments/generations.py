@@ -55,7 +55,7 @@ class Receipt:
     """Of the lockfile's bytes."""
     packages: int
     made: str
-    """RFC 3339, UTC."""
+    """When its environment was first complete; RFC 3339, UTC."""
     sequence: int
     """Generations of one installation are numbered from 1 in the order in which they were made."""
     environment: Mapping[str, str]

@@ -22,8 +22,8 @@ class InstallationState:
 
     installation: Installation
     state: State
-    """`stale`: the catalogue has another lock. `unlisted`: it has none. `interrupted`: an install was killed.
-    `removed`: only files of the user are left."""
+    """`stale`: the catalogue has another lock. `unlisted`: it has none. `interrupted`: an install was killed, or still
+    runs where it `is_busy`. `removed`: only files of the user are left."""
     is_running: bool
     """Whether the app runs."""
     is_busy: bool

@@ -84,7 +84,7 @@ def _causes(old: Lock | None, new: Lock | None) -> tuple[str, ...]:
         for what, before, after in (
             ("upstream's commit", was.commit[:12], now.commit[:12]),
             ("the cut-off", was.as_of or "none", now.as_of or "none"),
-            ("upgraded beyond it", _upgraded(was), _upgraded(now)),
+            ("packages with a later cut-off", _upgraded(was), _upgraded(now)),
             ("Python", was.python, now.python),
             ("uv", was.uv, now.uv),
         )

@@ -17,7 +17,7 @@ from patchlock.core import command_lines
 from patchlock.model import build_constraints, lockfile
 from patchlock.model.app import App, EmbeddedUpstream, rules_of
 from patchlock.model.digests import sha256
-from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError
+from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError, UpstreamError
 from patchlock.model.fits import Platform
 from patchlock.model.hosts import Host
 from patchlock.model.identities import Sha256
@@ -25,7 +25,7 @@ from patchlock.model.installation import Installation
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
 from patchlock.model.lockfile import Lock
 from patchlock.model.origins import UPSTREAM, Origin
-from patchlock.model.patch import Patched
+from patchlock.model.patch import Outcome, Patched
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
 from patchlock.patches import engine, outcomes, requirements_for_locks, targets
@@ -128,6 +128,8 @@ class UpstreamRequirements:
     """The same files before patching."""
     patched_by: Mapping[NormalizedName, tuple[str, ...]]
     """Distribution → patches that edited its requirement."""
+    outcomes: tuple[Outcome, ...]
+    """Of the patches that were applied."""
 
 
 def upstream_requirements(request: Request, upstream: Upstream) -> UpstreamRequirements:
@@ -137,6 +139,7 @@ def upstream_requirements(request: Request, upstream: Upstream) -> UpstreamRequi
         requirements=upstream.requirements,
         raw=upstream.raw,
         patched_by=outcomes.patched_by(request.app.patches, upstream.patched),
+        outcomes=upstream.patched.outcomes,
     )
 
 
@@ -266,7 +269,20 @@ def read_requirements(request: Request) -> UpstreamRequirements:
         requirements={path: (after | others)[path] for path in asked.paths},
         raw={path: (before | others)[path] for path in asked.paths if path in before.keys() | others.keys()},
         patched_by=outcomes.patched_by(concerned, patched),
+        outcomes=patched.outcomes,
     )
+
+
+def idle_patches(request: Request, asked: UpstreamRequirements) -> tuple[str, ...]:
+    """Name the patches that find nothing though a lock's versions depend on them; see `outcomes.idle_requirements`."""
+    app, commit = request.app, asked.snapshot.commit
+    found = {outcome.patch for outcome in asked.outcomes} - outcomes.gone(asked.outcomes)
+    wanted = filter(outcomes.decides_versions, engine.for_profile(app.patches, request.profile.name, request.chosen))
+    if commit != app.upstream.commit or found.issuperset(patch.id for patch in wanted):
+        return ()
+    with contextlib.suppress(UpstreamError):  # of a file that the lock has no use for, nothing need be known
+        return outcomes.idle_requirements(app, commit, read_upstream(request, asked.snapshot).patched.outcomes)
+    return ()
 
 
 def read_patched(request: Request, fetched: upstream_cache.Snapshot | None = None) -> Upstream:

@@ -102,7 +102,8 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
 
         lock = patched_distributions.substitute_wheels(wanted, lock)
     lockfile.require_addresses(lock, request.lock_name, local=request.local_addresses)
-    return keep_resolver(current(request), dataclasses.replace(lock, notices=(*lock.notices, *frozen)))
+    notices = (*lock.notices, *frozen, *locks_request.idle_patches(request, asked))
+    return keep_resolver(current(request), dataclasses.replace(lock, notices=notices))
 
 
 def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:

@@ -17,11 +17,11 @@ from patchlock.model import lockfile
 from patchlock.model.app import App, SharedSet
 from patchlock.model.errors import PatchlockError, UpstreamError
 from patchlock.model.lockfile import Lock, LockedPackage
-from patchlock.model.patch import Outcome, OutcomeKind
+from patchlock.model.patch import Outcome
 from patchlock.model.recipes import Recipe
 from patchlock.operations import _chip_coverage, patch_test
 from patchlock.operations.patch_test import PatchTestRequest
-from patchlock.patches import engine
+from patchlock.patches import engine, outcomes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,25 +99,23 @@ def patches(request: Request) -> CatalogueFinding:
         if isinstance(error, UpstreamError) and error.is_unreachable:
             return dataclasses.replace(of, not_checked=str(error))
         return dataclasses.replace(of, problems=(str(error),))
-    outcomes = upstream.patched.outcomes
-    idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}
-    own = {patch.id: patch.origin for patch in app.patches if patch.origin.file == app.origin.file}
-    sets = [one for one in app.shared if _asked(one, outcomes) and _asked(one, outcomes) <= idle]
-    says = f"patches: {len({outcome.patch for outcome in outcomes})}, files: {len(upstream.patched.changes)}"
+    found = upstream.patched.outcomes
+    sets = [one for one in app.shared if _asked(one, found) and _asked(one, found) <= outcomes.gone(found)]
+    says = f"patches: {len({outcome.patch for outcome in found})}, files: {len(upstream.patched.changes)}"
     return dataclasses.replace(
         of,
         says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
         problems=(
             *engine.left_out(upstream.patched),
-            *(f"{patch} finds nothing to patch ({own[patch]})" for patch in sorted(idle & own.keys())),
+            *map(outcomes.nothing_to_patch, outcomes.idle(app, found)),
             *(f"{one.name} finds nothing to patch, which {app.origin} expects" for one in sets if one.is_expected),
         ),
     )
 
 
-def _asked(one: SharedSet, outcomes: Iterable[Outcome]) -> set[str]:
+def _asked(one: SharedSet, found: Iterable[Outcome]) -> set[str]:
     """Name the patches of a shared set that were meant for the profile."""
-    return {patch.id for patch in one.patches} & {outcome.patch for outcome in outcomes}
+    return {patch.id for patch in one.patches} & {outcome.patch for outcome in found}
 
 
 def lock(request: Request, policy: Rules) -> CatalogueFinding:

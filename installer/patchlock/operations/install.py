@@ -334,7 +334,7 @@ def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt
         inputs=job.inputs,
         lock=job.lock_digest,
         packages=len(job.lock.packages),
-        made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        made=before.made if before else datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         sequence=before.sequence if before and is_used else 1 + max((receipt.sequence for receipt in made), default=0),
         environment=request.profile.environment,
         patched=patched,

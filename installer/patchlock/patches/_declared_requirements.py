@@ -25,7 +25,8 @@ NOWHERE = Span(start=0, end=0)
 class NotCovered:
     """Something that a file declares and that no lock of it holds."""
 
-    line: int
+    line: int | None
+    """None where its name tells it from all others of the file."""
     what: str
     """A clause without a full stop."""
 
@@ -57,14 +58,6 @@ class FromIndex:
     url: str
     key: str
     """Where it is said, with dots."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptionalList:
-    """An extra or a group."""
-
-    line: int
-    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +137,8 @@ class ProjectLists:
     name: NormalizedName | None
     """Of the project, with which its extras ask for each other."""
     own: tuple[Line, ...]
-    extras: Mapping[NormalizedName, OptionalList]
-    groups: Mapping[NormalizedName, OptionalList]
+    extras: Mapping[NormalizedName, tuple[Line, ...]]
+    groups: Mapping[NormalizedName, tuple[Line, ...]]
 
     def chosen(self, wanted: OptionalLists) -> tuple[tuple[Line, ...], tuple[NotCovered, ...]]:
         """Give the lines of the project and of what is wanted, sorted, and name the lists that are not."""
@@ -154,25 +147,27 @@ class ProjectLists:
         for name in wanted.extras:
             if name in self.extras and _NO_MARKERS not in reached.get(name, ()):
                 reached[name] = [_NO_MARKERS]
-                lines += self._flat(self.extras[name].lines, reached)
+                lines += self._flat(self.extras[name], reached)
         for name in wanted.groups:
             if name in self.groups:
-                lines += self._flat(self.groups[name].lines, reached)
+                lines += self._flat(self.groups[name], reached)
         left = [
-            NotCovered(line=one.line, what=f'the {kind} "{name}" ({_summary(one.lines)}) is not asked for')
+            NotCovered(
+                line=None, what=f'the {kind} "{name}" ({_summary(lines)}), which `{kind}s` of app.toml would add'
+            )
             for kind, lists, taken in (
                 ("extra", self.extras, {name for name, ways in reached.items() if _NO_MARKERS in ways}),
                 ("group", self.groups, set(wanted.groups)),
             )
-            for name, one in lists.items()
-            if name not in taken and one.lines
+            for name, lines in lists.items()
+            if name not in taken and lines
         ]
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
 
     def asked_of_itself(self) -> frozenset[NormalizedName]:
         """Name the extras that any list of the project asks for by the project's own name."""
-        lists = (self.own, *(one.lines for one in (*self.extras.values(), *self.groups.values())))
+        lists = (self.own, *self.extras.values(), *self.groups.values())
         return frozenset(
             canonicalize_name(extra)
             for lines in lists
@@ -206,7 +201,7 @@ class ProjectLists:
                     yield unreadable(line.line, f'the project has no extra "{extra}"', str(line.requirement))
                 elif not any(known <= here for known in reached.setdefault(extra, [])):
                     reached[extra].append(here)
-                    inner = self._flat(self.extras[extra].lines, reached, here)
+                    inner = self._flat(self.extras[extra], reached, here)
                     yield from (with_marker(one, marker) for one in inner)
 
 

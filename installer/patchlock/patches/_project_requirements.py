@@ -21,7 +21,6 @@ from patchlock.patches._declared_requirements import (
     FileRequirements,
     FromIndex,
     NotCovered,
-    OptionalList,
     ProjectLists,
     RequiredPython,
     doubtful,
@@ -224,7 +223,7 @@ class _Reader:
 
     # --- extras and groups --------------------------------------------------------------------------------------------
 
-    def _extras(self) -> Iterator[tuple[NormalizedName, OptionalList]]:
+    def _extras(self) -> Iterator[tuple[NormalizedName, tuple[Line, ...]]]:
         for name in _table(self.project, "optional-dependencies"):
             yield self._optional(name, "project", "optional-dependencies", name)
         if "optional-dependencies" in self._dynamic():
@@ -235,7 +234,7 @@ class _Reader:
             for place in places:
                 for name in _table(self.data, *place):
                     lines = tuple(self._elsewhere("optional-dependencies", name))
-                    yield canonicalize_name(name), OptionalList(line=self._line(*place, name), lines=lines)
+                    yield canonicalize_name(name), lines
         members = {
             canonicalize_name(key): tuple(self._poetry_member(("tool", "poetry", "dependencies"), key))
             for key in _table(self.poetry, "dependencies")
@@ -246,24 +245,20 @@ class _Reader:
             for one in _texts(listed):
                 unknown = unreadable(line, f'the extra "{name}" names {one}, which is not a dependency')
                 named += members.get(canonicalize_name(one.partition(" ")[0].partition("[")[0]), (unknown,))
-            yield canonicalize_name(name), OptionalList(line=line, lines=tuple(named))
+            yield canonicalize_name(name), tuple(named)
 
-    def _groups(self) -> Iterator[tuple[NormalizedName, OptionalList]]:
+    def _groups(self) -> Iterator[tuple[NormalizedName, tuple[Line, ...]]]:
         for name in _table(self.data, "dependency-groups"):
-            line = self._line("dependency-groups", name)
-            yield canonicalize_name(name), OptionalList(line=line, lines=tuple(self._group(name)))
+            yield canonicalize_name(name), tuple(self._group(name))
         if "dev-dependencies" in self.uv:
             yield self._optional("dev", "tool", "uv", "dev-dependencies")
         for name in _table(self.data, "tool", "pdm", "dev-dependencies"):
             yield self._optional(name, "tool", "pdm", "dev-dependencies", name)
         if "dev-dependencies" in self.poetry:
             lines = tuple(self._poetry_table(("tool", "poetry", "dev-dependencies"), wants_optional=True))
-            line = self._line("tool", "poetry", "dev-dependencies")
-            yield canonicalize_name("dev"), OptionalList(line=line, lines=lines)
+            yield canonicalize_name("dev"), lines
         for name in _table(self.poetry, "group"):
-            place = ("tool", "poetry", "group", name)
-            lines = tuple(self._poetry_group(name, ()))
-            yield canonicalize_name(name), OptionalList(line=self._line(*place), lines=lines)
+            yield canonicalize_name(name), tuple(self._poetry_group(name, ()))
 
     def _group(self, name: str) -> Iterator[Line]:
         """Give the lines of a group and of those that it includes; packaging says whether they can be resolved."""
@@ -299,8 +294,8 @@ class _Reader:
             else:
                 yield from self._poetry_group(one, (*parents, name))
 
-    def _optional(self, name: str, *place: str) -> tuple[NormalizedName, OptionalList]:
-        return canonicalize_name(name), OptionalList(line=self._line(*place), lines=tuple(self._list(*place)))
+    def _optional(self, name: str, *place: str) -> tuple[NormalizedName, tuple[Line, ...]]:
+        return canonicalize_name(name), tuple(self._list(*place))
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -529,7 +524,7 @@ class _Reader:
 
     def _poetry_alone(self, lists: ProjectLists) -> Iterator[NotCovered]:
         """Name what stands in Poetry's table and in no list that Poetry installs."""
-        own = (lists.own, *(one.lines for one in lists.extras.values()))
+        own = (lists.own, *lists.extras.values())
         known = {
             canonicalize_name(line.requirement.name)
             for lines in own
@@ -603,12 +598,11 @@ def _narrowed(line: RequirementLine, at: int, key: str, value: object) -> Iterat
         yield with_marker(dataclasses.replace(line, requirement=both), one.marker)
 
 
-def _joined(lists: Iterable[tuple[NormalizedName, OptionalList]]) -> dict[NormalizedName, OptionalList]:
+def _joined(lists: Iterable[tuple[NormalizedName, tuple[Line, ...]]]) -> dict[NormalizedName, tuple[Line, ...]]:
     """Join the lists of one name, which several tables may have."""
-    found: dict[NormalizedName, OptionalList] = {}
+    found: dict[NormalizedName, tuple[Line, ...]] = {}
     for name, one in lists:
-        known = found.get(name, OptionalList(line=one.line, lines=()))
-        found[name] = OptionalList(line=known.line, lines=(*known.lines, *one.lines))
+        found[name] = (*found.get(name, ()), *one)
     return found
 
 

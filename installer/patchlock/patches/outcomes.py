@@ -11,7 +11,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.model.app import App
 from patchlock.model.checks import SmokeImportCheck
 from patchlock.model.digests import sha256
-from patchlock.model.identities import Sha256
+from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import BLOCKING, FileChange, Outcome, OutcomeKind, Patch, Patched
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
@@ -119,6 +119,43 @@ def warnings(patched: Patched) -> tuple[str, ...]:
             line = f":{outcome.sites[0].line}" if outcome.sites else ""
             found.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.detail}; the file is left as it is")
     return tuple(found)
+
+
+def gone(outcomes: Iterable[Outcome]) -> frozenset[str]:
+    """Name the patches that find nothing in any file."""
+    outcomes = tuple(outcomes)
+    kept = {outcome.patch for outcome in outcomes if outcome.kind is not OutcomeKind.GONE}
+    return frozenset(outcome.patch for outcome in outcomes if outcome.patch not in kept)
+
+
+def idle(app: App, outcomes: Iterable[Outcome]) -> tuple[Patch, ...]:
+    """Give the patches of the app's own file that find nothing, sorted by id; those of a shared set may."""
+    ids = gone(outcomes)
+    found = (patch for patch in app.patches if patch.id in ids and patch.origin.file == app.origin.file)
+    return tuple(sorted(found, key=lambda patch: patch.id))
+
+
+def nothing_to_patch(patch: Patch) -> str:
+    """Say that a patch finds nothing, and where it stands."""
+    return f"{patch.id} finds nothing to patch ({patch.origin})"
+
+
+def decides_versions(patch: Patch) -> bool:
+    """Tell whether a lock may come out otherwise than is wanted where the patch finds nothing."""
+    return patch.op_name.endswith("-requirement") and not patch.advisory
+
+
+def idle_requirements(app: App, commit: CommitId, outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """Name the app's own patches that decide versions and find nothing, a clause each.
+
+    At another commit than the catalogue's, upstream may have dropped the requirement; that is no mistake of a patch.
+    """
+    found = idle(app, outcomes) if commit == app.upstream.commit else ()
+    return tuple(
+        f"{nothing_to_patch(patch)}; correct its name or paths, or remove it"
+        for patch in found
+        if decides_versions(patch)
+    )
 
 
 def patched_digests(changes: Iterable[FileChange], directory: PurePosixPath) -> dict[str, Sha256]:

@@ -18,7 +18,6 @@ from patchlock.model.text_files import SourceText
 from patchlock.patches._declared_requirements import (
     FileRequirements,
     NotCovered,
-    OptionalList,
     ProjectLists,
     RequiredPython,
     doubtful,
@@ -135,7 +134,7 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
         by_list.setdefault(computed.within, []).extend(_computed(computed))
     own = [*by_list.pop(declared.default, ()), *by_list.pop("setup(**)", ())]
     unknown = by_list.pop(extras_key, [])
-    extras: dict[NormalizedName, OptionalList] = {}
+    extras: dict[NormalizedName, tuple[Line, ...]] = {}
     for key in [key for key in by_list if key.startswith(f"{extras_key}.")]:
         found = by_list.pop(key)
         # An extra without a name is what the project itself needs where its marker holds.
@@ -145,8 +144,7 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
         if not extra:
             own += conditional
             continue
-        known = extras.get(canonicalize_name(extra), OptionalList(line=first, lines=()))
-        extras[canonicalize_name(extra)] = OptionalList(line=known.line, lines=(*known.lines, *conditional))
+        extras[canonicalize_name(extra)] = (*extras.get(canonicalize_name(extra), ()), *conditional)
     if declared.default not in places and not own and not wanted.extras:
         own = [unreadable(1, f"it has no `{declared.default}`", remedy=_NAME_ANOTHER)]
     named = _PROJECT_NAME[source.path.name.lower()].search(source.text)

@@ -94,7 +94,9 @@ class AskedRequirements:
     def not_covered(self) -> tuple[str, ...]:
         """What the files declare and no lock holds, with its place, one clause each."""
         return tuple(
-            f"{file.path}:{one.line}: {one.what}" for file in self.files for one in file.requirements.not_covered
+            f"{file.path}:{'' if one.line is None else f'{one.line}:'} {one.what}"
+            for file in self.files
+            for one in file.requirements.not_covered
         )
 
     def excluding(self, python: Version) -> tuple[str, ...]:
