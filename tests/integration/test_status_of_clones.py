@@ -64,4 +64,4 @@ def test_merge_whose_conflicts_patches_had_caused_goes_on_with_git(clone: Path, 
     with pytest.raises(subprocess.CalledProcessError):
         git(clone, "pull", "-q", "--no-rebase")
     said = patchlock("patch", "apply", *_options(clone))
-    assert said.stdout.splitlines()[-1] == f"now go on with git: `git -C {clone} merge --continue`"
+    assert said.stdout.splitlines()[-1] == f"now go on with git: `git -C {clone} merge --continue`; then run this again"

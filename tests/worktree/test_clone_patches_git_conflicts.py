@@ -353,17 +353,58 @@ def test_merge_in_the_place_of_our_conflict_keeps_what_was_chosen(clone: Path, u
     assert git(clone, "show", "HEAD:other.py") == "x = 'both'"
 
 
-def test_choice_in_a_merge_that_git_was_not_told_of_is_staged(clone: Path, upstream: Path) -> None:
+@pytest.mark.parametrize("how", [_merge, _rebase], ids=["merge", "rebase"])
+def test_choice_that_git_was_not_told_of_waits_for_it(clone: Path, upstream: Path, how: Callable[[Path], None]) -> None:
     apply(clone)
     (clone / "other.py").write_text("x = 'mine'\n")
-    commit(upstream, other="x = 'theirs'\n")
-    _merge(clone)
+    commit(upstream, other="x = 'theirs'\n", new='n = "cuda"\n')
+    how(clone)
     (clone / "other.py").write_text("x = 'both'\n")
+    before = state(clone)
     done = apply(clone)
     assert done is not None
-    assert done.moved.conflicts == ()
-    git(clone, "commit", "-q", "--no-edit")
+    assert (done.moved.left_by_git, state(clone)) == ((OTHER,), before)
+    git(clone, "add", "other.py")
+    git(clone, "-c", "core.editor=true", how.__name__[1:], "--continue")
     assert git(clone, "show", "HEAD:other.py") == "x = 'both'"
+
+
+@pytest.mark.parametrize("gives", [_merge, _rebase], ids=["merge", "rebase"])
+@pytest.mark.parametrize("line", ["line1 = 1", "line4 = 4"])
+def test_commit_of_the_users_that_patches_were_put_on_is_never_given_up(
+    clone: Path, upstream: Path, gives: Callable[[Path], None], line: str
+) -> None:
+    mine = FILE.replace(line, f"{line}  # mine")
+    commit(clone, app=mine, added="mine = 1\n")
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    commit(upstream, app=FILE.replace(line, f"{line}  # theirs"), other="x = 'theirs'\n")
+    git(clone, "stash", "-q", "--", "app.py")
+    head = git(clone, "rev-parse", "HEAD")
+    gives(clone)
+    before = state(clone)
+    done = apply(clone)
+    assert done is not None
+    assert (done.moved.written, state(clone)) == ((), before)
+    git(clone, gives.__name__[1:], "--abort")
+    assert git(clone, "rev-parse", "HEAD~1") == head
+    assert (read(clone, "added"), read(clone)) == ("mine = 1\n", mine)
+
+
+def test_commit_under_committed_patches_is_an_edit_that_stays(clone: Path, upstream: Path) -> None:
+    commit(clone, app=FILE.replace("line1 = 1", "line1 = 'mine'"), other="x = 'mine'\n")
+    apply(clone)
+    commit(clone)
+    commit(upstream, new='n = "cuda"\n', other="x = 1\ny = 1\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(0, 1))
+    (clone / "other.py").write_text("x = 'mine'\ny = 1\n")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "--no-edit", allowed=(0, 1))
+    head = git(clone, "rev-parse", "HEAD")
+    assert apply(clone) is not None
+    assert git(clone, "rev-parse", "HEAD") == head
+    assert read(clone) == PATCHED.replace("line1 = 1", "line1 = 'mine'")
+    assert (read(clone, "other"), read(clone, "new")) == ("x = 'mine'\ny = 1\n", "n = choose()\n")
 
 
 def _fork(clone: Path, upstream: Path, **committed: str) -> Path:
@@ -419,8 +460,7 @@ def test_upstreams_side_of_a_line_that_other_patches_have_made_is_named(
     error = move.git_first(trees.open_tree(fork), done.moved.left_by_git, patched=done.applied)
     assert commands_of(error)[-1] == ["checkout", side, "app.py"]
     git(fork, *commands_of(error)[-1])
-    done = apply(fork)
-    assert done is not None
-    assert done.moved.conflicts == ()
+    git(fork, "add", "-A")
     git(fork, "-c", "core.editor=true", words[0], "--continue", allowed=(0, 1))
+    apply(fork)
     assert read(fork) == PATCHED.replace("choose()", "pick(choose(), 2)")

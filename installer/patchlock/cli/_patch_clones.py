@@ -387,7 +387,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         drop = f"git -C {command_lines.quoted(str(tree.root))} stash drop"
         _output.echo(f"your files have all that git's autostash, stash@{{0}}, has kept; remove it: `{drop}`")
     if not done.moved.conflicts and (go_on := move.going_on(tree)):
-        _output.echo(f"now go on with git: `{go_on}`")
+        _output.echo(f"now go on with git: `{go_on}`; then run this again")
     if conflicts:
         error = _edits_meet(tree, conflicts, command)
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)

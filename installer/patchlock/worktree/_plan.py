@@ -89,6 +89,14 @@ class Plan:
     renames: dict[PurePosixPath, PurePosixPath] = dataclasses.field(default_factory=dict)
     """Upstream's name of a file that the user has renamed with git → his, under which all else here names it."""
 
+    def leave(self, paths: Collection[PurePosixPath]) -> None:
+        """Write nothing of some files after all."""
+        for listed in (self.puts, self.by_meaning):
+            for path in paths:
+                listed.pop(path, None)
+        for paths_of in (self.removes, self.merged):
+            paths_of[:] = [path for path in paths_of if path not in paths]
+
 
 def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> tuple[Snapshot, Plan]:
     """Decide about every path that a move may have to write.
@@ -272,7 +280,7 @@ class _States:
             pulled = (where.head if to == where.head else where.upstream) or last
             last = last if goal.base else pulled
             # Where the goal lacks commits of the user's own, they are edits of his.
-            is_without = to != where.head and where.head != last or bool(where.unfinished)
+            is_without = where.head not in (to, last) or bool(where.unfinished)
             behind = where.behind if is_without and not trees.is_ancestor(repository, last, to) else None
         start = goal.base or last
         is_empty = goal.base is None and where is not None and where.head is None  # nothing was ever checked out
@@ -347,8 +355,8 @@ def _look(
             plan.left_by_git.append(path)
             continue
         side, is_staged = found
-        is_of_commits = is_staged and where is not None and where.unfinished
-        if is_of_commits and not _has_patches(tree, path, unmerged, states, patched):
+        is_merging = where is not None and bool(where.unfinished)
+        if is_merging and not _has_patches(tree, path, unmerged, states, patched):
             continue  # what meets there is the user's own work and upstream's
         sides[path] = _stored(tree, side, unmerged)
         plan.resolved[path] = None
@@ -372,12 +380,10 @@ def _has_patches(
     """Tell whether patches are committed in a version of a file that git could not merge, or in what both come from."""
     known = [entry for entry in (states.origin.get(path), states.before.get(path)) if entry and entry.is_file]
     data = blobs(tree.repository, [entry.blob for entry in known])
-    pairs = [tuple(data[entry.blob] for entry in known)] if len(known) == 2 else []
-    pairs += [(unmerged.base, patched)] if patched is not None else []
+    pairs = [(data[known[0].blob], data[known[1].blob])] if len(known) == 2 else []
+    pairs += [(unmerged.base, patched)] if patched is not None and unmerged.base is not None else []
     sides = [side for side in (unmerged.base, unmerged.ours, unmerged.theirs) if side is not None]
-    return any(
-        old != new and _merge.has(tree.repository, path, side, old, new) for old, new in pairs for side in sides
-    )
+    return any(old != new and _merge.has(tree.repository, path, side, old, new) for old, new in pairs for side in sides)
 
 
 def _users_side(

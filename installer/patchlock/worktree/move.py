@@ -177,8 +177,11 @@ def move(
         left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
         if left and where and where.unfinished:
             return Moved(written=(), conflicts=left, left_by_git=left)
-        if where and where.unfinished and not plan.resolved and (plan.puts or plan.removes):
-            raise not_done(tree, where.unfinished)
+        if where and where.unfinished and (waiting := {*plan.puts, *plan.removes} - plan.resolved.keys()):
+            if not plan.resolved:
+                raise not_done(tree, where.unfinished)
+            plan.leave(waiting)  # git's command goes on only where nothing else has changed
+            left = tuple(sorted(waiting))
         after = None if forget else _without(tree, target, left) if left else target
         journal = _journal_of(tree, plan, snapshot, goal, where, after, brings_branch=brings_branch)
         _journal.write(tree, place, journal, target, snapshot.checked_out)
@@ -187,6 +190,7 @@ def move(
         if place.exists():
             remove_tree(place)
     late = recover(tree)
+    left = () if where and where.unfinished else left
     if plan.by_meaning:
         git("update-ref", "-d", tree.ref(_OWN_NEXT), repository=tree.repository)
     return Moved(
