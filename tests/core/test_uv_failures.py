@@ -226,6 +226,7 @@ def test_index_that_does_not_answer_in_time_is_told_as_that(tmp_path: Path, monk
 
 
 def test_missing_program_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATCHLOCK_BOOTSTRAP", raising=False)
     monkeypatch.setattr(sysconfig, "get_path", lambda *_, **__: "/nowhere/bin")
     monkeypatch.setattr(_find_uv, "_module_path", lambda: None)
     with pytest.raises(ProgramMissingError) as caught:
@@ -235,6 +236,11 @@ def test_missing_program_says_where_it_was_looked_for(monkeypatch: pytest.Monkey
     with pytest.raises(ProgramMissingError) as caught:
         uv.find()
     assert caught.value.where == sys.prefix
+    of_python = f"install that package for {sys.executable}, its module as well as its program (docs/install.md)"
+    assert caught.value.remedy == of_python
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", "/clone/install.sh")
+    with pytest.raises(ProgramMissingError, match="run this again"):
+        uv.find()
     assert caught.value.what == (
         "the uv of the Python package `uv` is not there, and patchlock runs no other one, such as that on PATH"
     )

@@ -114,6 +114,13 @@ def test_lines_of_python_and_services_have_the_same_limits(tmp_path: Path) -> No
     assert _run(service, tmp_path).detail == wanted
 
 
+def test_json_that_a_service_answers_can_be_broken_between_words(tmp_path: Path) -> None:
+    (tmp_path / "health").write_text('{"status":"no voice is loaded","voices":[]}\n')
+    command = (sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1")
+    service = ServesCheck(id="own", command=command, path="/health", prints="status", timeout=60)
+    assert _run(service, tmp_path).detail.endswith('answers {"status": "no voice is loaded", "voices": []}')
+
+
 def test_service_that_crashes_is_named(tmp_path: Path) -> None:
     command = (
         sys.executable,

@@ -80,7 +80,9 @@ def test_installed_from_the_wheel_it_plans_the_demo_anywhere(built: Path, tmp_pa
         assert "this catalogue came with patchlock, whose updates replace it" in done.stderr
         assert f"copy it with `cp -r {catalogue} my-catalogue`, and add `--catalogue my-catalogue`" in done.stderr
     done = run(patchlock, "bundle", "demo", "--profile", "cpu", "--with-tool", "-o", "demo.bundle")
-    assert done.stderr.startswith("error[usage]: patchlock itself can only be bundled from a checkout (patchlock ")
+    assert done.stderr.startswith("error[usage]: a patchlock that was installed as a Python package does not have ")
+    launcher = tmp_path / "installed" / "bin" / "patchlock"
+    assert f"run `./install.sh` in a git clone of patchlock, and then `{launcher} bundle`; or " in done.stderr
     assert "_catalogue" not in done.stderr
     assert "the catalogue in use cannot be written to" in run(patchlock, "new-app", "https://github.com/a/b").stderr
 

@@ -114,9 +114,10 @@ def test_rollback_goes_to_what_was_in_use_before_also_where_that_was_made_later(
     patchlock("install", "mini")
     assert patchlock("update", "mini", "--source", str(upstream)).returncode == 0
     done = patchlock("rollback", "mini")
-    assert done.stdout.endswith(f"forward again: patchlock update mini --profile tiny --commit {head[:12]}\n"), (
-        done.stdout
-    )
+    _, _, forward = done.stdout.rstrip().rpartition("forward again: patchlock ")
+    assert forward == f"update mini --profile tiny --source {upstream} --commit {head[:12]}"
+    assert patchlock(*forward.split()).returncode == 0
+    assert (installed / "current").read_text() == second
 
 
 def test_update_to_a_branch_at_the_catalogues_commit_has_nothing_to_do(

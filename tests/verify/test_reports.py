@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 from collections.abc import Generator
 
@@ -34,27 +35,28 @@ def kept(*proofs: KernelResult) -> object:
     return json.loads(json.dumps(reports.data(report(*proofs, made="2026-01-02T00:00:00Z")), allow_nan=False))
 
 
+WHEN = f"{datetime.datetime.fromisoformat('2026-01-02T00:00:00Z').astimezone():%Y-%m-%d at %H:%M}"
 COMPARED = {
     "the same": (proof(ms=1.0), proof(ms=1.9), ()),
     "worse": (
         proof(),
         proof(verdict=Verdict.WRONG),
-        ("worse than on 2026-01-02: stft on cuda:0: wrong numbers, and was: works",),
+        (f"worse than on {WHEN}: stft on cuda:0: wrong numbers, and was: works",),
     ),
     "better": (
         proof(verdict=Verdict.HANGS),
         proof(),
-        ("better than on 2026-01-02: stft on cuda:0: works, and was: hangs",),
+        (f"better than on {WHEN}: stft on cuda:0: works, and was: hangs",),
     ),
     "slower": (
         proof(ms=2.0),
         proof(ms=5.0),
-        ("slower than on 2026-01-02: stft on cuda:0: 5.00 ms, and was 2.00 ms: 2.5 times slower",),
+        (f"slower than on {WHEN}: stft on cuda:0: 5.00 ms, and was 2.00 ms: 2.5 times slower",),
     ),
     "faster": (
         proof(ms=5.0),
         proof(ms=2.0),
-        ("faster than on 2026-01-02: stft on cuda:0: 2.00 ms, and was 5.00 ms: 2.5 times faster",),
+        (f"faster than on {WHEN}: stft on cuda:0: 2.00 ms, and was 5.00 ms: 2.5 times faster",),
     ),
     "noise": (proof(ms=0.01), proof(ms=0.2), ()),
     "another kernel": (proof(kernel="rfft"), proof(verdict=Verdict.WRONG), ()),

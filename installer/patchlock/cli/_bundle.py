@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output, _progress
+from patchlock.cli import _launcher, _options, _output, _progress
 from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
 
@@ -62,6 +62,8 @@ def bundle_command(
 
     from patchlock.operations import bundle
 
+    if with_tool:
+        _require_clone()
     request = _options.pair_request(catalogue, app, profile, platform, source=source)
     request = dataclasses.replace(
         request, revision=revision, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses
@@ -82,7 +84,41 @@ def bundle_command(
         f"{made.file}: {app} × {request.profile.name} × {request.platform.name}, {made.packages} packages, "
         f"{_output.size(made.bytes)}\n"
         f"sha256 {made.sha256}\n"
-        f"there: patchlock install {app} --profile {request.profile.name} --from {command_lines.quoted(made.file.name)}"
+        f"{_there(request, made.file.name, with_tool)}"
+    )
+
+
+def _require_clone() -> None:
+    """Refuse to bundle a patchlock without the files that start it on a machine that has nothing.
+
+    Raises:
+        UsageError: it runs from a wheel.
+    """
+    from patchlock import __version__
+    from patchlock.catalogue import location
+    from patchlock.model.errors import UsageError
+
+    own = location.catalogue_root(None)
+    if not location.is_bundled(own):
+        return
+    prepare = ".\\install.cmd" if os.name == "nt" else "./install.sh"
+    raise UsageError(
+        "a patchlock that was installed as a Python package does not have the files for --with-tool",
+        where=f"patchlock {__version__} in {own.parent}",
+        remedy=f"run `{prepare}` in a git clone of patchlock, and then "
+        f"`{command_lines.program(str(_launcher.path(_options.home())))} bundle`; or leave --with-tool out",
+    )
+
+
+def _there(request: Request, file: str, with_tool: bool) -> str:
+    """Say how the other machine installs from a bundle; patchlock itself may first come out of it."""
+    app, file = request.app.name, command_lines.quoted(file)
+    if not with_tool or request.platform.os == "windows":
+        return f"there: patchlock install {app} --profile {request.profile.name} --from {file}"
+    return (
+        f"there:\n  tar -xf {file} patchlock tool\n"
+        "  export UV_OFFLINE=1 UV_NO_INDEX=1 UV_FIND_LINKS=$PWD/tool PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/tool\n"
+        f"  ./patchlock/install.sh {app} --from {file}"
     )
 
 

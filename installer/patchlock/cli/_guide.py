@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from patchlock.cli import _info, _options, _output
+from patchlock.cli import _info, _list, _options, _output
 
 if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
@@ -85,10 +85,8 @@ def guide() -> int:
 
 def _standing(catalogue: Path) -> dict[str, InstallationState]:
     """Give an installation of each app that has one; of several, one whose install did not finish."""
-    from patchlock.environments import installation_states
-
-    found = [one for one in installation_states.states(_options.home(), catalogue) if one.state != "removed"]
-    return {one.installation.app: one for one in sorted(found, key=lambda one: one.state == "interrupted")}
+    found = _list.standing(catalogue)
+    return {app: max(some, key=lambda one: one.state == "interrupted") for app, some in found.items()}
 
 
 def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
@@ -109,21 +107,18 @@ def _help() -> str:
 def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
     """Show an app, and offer what can be done with it now."""
     from patchlock.cli import _launcher
+    from patchlock.cli._models import licences
 
-    app = seen.app
-    licences = [f"{app.license} (the code)"]
-    if seen.models:
-        licences.append(f"{'; '.join(dict.fromkeys(one.license for one in seen.models))} (models)")
+    app, there = seen.app, standing.get(seen.app.name)
     memory = [str(verdict) if verdict.is_enough is False else verdict.need_text for verdict in seen.memory]
     rows = {
         "here": _info.here(seen),
-        **dict(_info.download(seen)),
+        **dict(_info.download(seen, is_current=there is not None and there.state == "current")),
         **({"memory": "\n".join(memory)} if memory else {}),
-        "licence": "\n".join(licences),
+        "licence": licences(app.license, seen.models),
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }
     _output.echo(f"\n{_page(seen, rows)}")
-    there = standing.get(app.name)
     if not there or there.state == "interrupted":
         install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
         lacks = any(verdict.is_enough is False for verdict in seen.memory)

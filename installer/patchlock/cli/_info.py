@@ -46,16 +46,20 @@ def info_command(app: str, catalogue: Path | None, as_json: bool) -> None:
 
 
 def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path) -> str:
+    from patchlock.cli._models import licences
     from patchlock.environments import installed_profiles
 
     app = seen.app
     there = installed_profiles.by_app(_options.home()).get(app.name, [])
+    standing = _list.standing(root).get(app.name, [])
+    best = seen.choice.chosen.profile.name if seen.choice else ""
+    is_current = any(one.state == "current" and one.installation.profile == best for one in standing)
     rows = [
         ("upstream", f"{app.url or 'files of the catalogue itself'}, commit {app.commit[:12]}"),
-        ("licence", f"{app.license} (the code)"),
+        ("licence", licences(app.license)),
         ("here", here(seen)),
-        ("installed", f"on {', '.join(there)}" if there else "no"),
-        *download(seen),
+        ("installed", f"on {_list.profiles_text(standing)}" if standing else "no"),
+        *download(seen, is_current=is_current),
         ("memory", "\n".join(map(str, seen.memory)) or "not known"),
         *([("needs", "\n".join(seen.needs))] if seen.needs else []),
     ]
@@ -113,13 +117,20 @@ def proof(seen: AppOverview) -> str:
     return seen.levels[-1] if seen.levels else "not yet"
 
 
-def download(seen: AppOverview) -> list[tuple[str, str]]:
-    """Say what comes over the network, a row for packages and one for models."""
+def download(seen: AppOverview, *, is_current: bool = False) -> list[tuple[str, str]]:
+    """Say what comes over the network, a row for packages and one for models.
+
+    Args:
+        seen: the app.
+        is_current: the packages are installed, so that `plan` asks nobody for their size.
+    """
     from patchlock.cli._models import size_lines
     from patchlock.model.models import total_text
 
     models = size_lines(seen.model_sizes)
-    unknown = f"size not known; `patchlock plan {seen.app.name}` asks the index"
+    unknown = "size not known; " + (
+        "they are installed" if is_current else f"`patchlock plan {seen.app.name}` asks the index"
+    )
     return [
         ("packages", total_text(seen.packages, "the index") if seen.packages else unknown),
         *([("models", "\n".join(models))] if models else []),

@@ -14,6 +14,7 @@ import click
 
 from patchlock.cli import _complete, _launcher, _log, _options, _output, _progress
 from patchlock.cli._paths import UserPath
+from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from patchlock.cli._bundle import OpenBundle
@@ -642,6 +643,7 @@ def _forward(request: Request, left: Receipt, back: Receipt) -> str:
     from patchlock.operations.install_plan import up_to_date
 
     pair = f"{request.app.name} --profile {request.profile.name}"
+    pair += f" --source {command_lines.quoted(left.source)}" if left.source else ""
     if left.upstream not in {back.upstream, request.app.upstream.commit}:
         return f"update {pair} --commit {left.upstream[:12]}"
     return f"install {pair}" + (" --reinstall" if up_to_date(request) else "")

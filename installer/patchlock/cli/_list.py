@@ -10,11 +10,12 @@ import click
 from patchlock.cli import _options, _output
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from patchlock.catalogue.app_summaries import AppSummary
     from patchlock.catalogue.pair_table import PairState
     from patchlock.catalogue.proofs import Proof
+    from patchlock.environments.installation_states import InstallationState
     from patchlock.model.fits import ProfileSummary
 
 
@@ -44,16 +45,21 @@ def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_js
     elif everything:
         _output.echo(_matrix(apps, profiles, found, root))
     else:
-        _output.echo(_overview(apps, profiles, found))
+        _output.echo(_overview(apps, profiles, found, root))
 
 
-def _overview(apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...]) -> str:
-    installed = _installed()
+def _overview(
+    apps: tuple[AppSummary, ...],
+    profiles: tuple[ProfileSummary, ...],
+    found: tuple[PairState, ...],
+    root: Path,
+) -> str:
+    installed = standing(root)
     rows = [("App", "Profiles", *(("Installed",) if installed else ()), "")]
     for app in apps:
         there = {one.profile for one in found if one.app == app.name and one.state == "locked"}
         title = app.title[:1].upper() + app.title[1:]
-        on = (", ".join(installed.get(app.name, ())) or "-",) if installed else ()
+        on = (profiles_text(installed.get(app.name, ())) or "-",) if installed else ()
         rows.append((app.name, f"{len(there)} of {len(profiles)}", *on, title))
     lines = [_output.cut(line) for line in _columns(rows)]
     lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
@@ -69,10 +75,28 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _installed() -> dict[str, list[str]]:
-    from patchlock.environments import installed_profiles
+def standing(root: Path) -> dict[str, list[InstallationState]]:
+    """Find the installations of each app, also those whose install has not finished.
 
-    return installed_profiles.by_app(_options.home())
+    Args:
+        root: the catalogue's.
+    """
+    from patchlock.environments import installation_states
+
+    found: dict[str, list[InstallationState]] = {}
+    for one in installation_states.states(_options.home(), root):
+        if one.state != "removed":
+            found.setdefault(one.installation.app, []).append(one)
+    return found
+
+
+def profiles_text(found: Iterable[InstallationState]) -> str:
+    """Name the profiles of installations, and what has not finished; "" for none."""
+    told = []
+    for one in found:
+        unfinished = "being installed" if one.is_busy else "interrupted" if one.state == "interrupted" else ""
+        told.append(one.installation.profile + (f" ({unfinished})" if unfinished else ""))
+    return ", ".join(told)
 
 
 def _matrix(
@@ -168,6 +192,9 @@ def _data(
     found: tuple[PairState, ...],
     known: tuple[Proof, ...],
 ) -> dict[str, object]:
+    from patchlock.environments import installed_profiles
+
+    installed = installed_profiles.by_app(_options.home())
     return {
         "apps": [app_data(app, profiles) for app in apps],
         "profiles": [
@@ -181,7 +208,7 @@ def _data(
         ],
         "pairs": pairs_data(found),
         "proofs": proofs_data(known),
-        "installed": [{"app": app, "profile": profile} for app, names in _installed().items() for profile in names],
+        "installed": [{"app": app, "profile": profile} for app, names in installed.items() for profile in names],
     }
 
 

@@ -10,11 +10,11 @@ import click
 from patchlock.cli import _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from patchlock.environments.models import LocatedFile
     from patchlock.locks.lock_request import Request
-    from patchlock.model.models import ModelSize, When
+    from patchlock.model.models import Model, ModelSize, When
 
 
 @click.command("models")
@@ -78,6 +78,12 @@ def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, 
     is_there = not on_paper and generations.current(request.installation) is not None
     when = "to download now" if is_there else "to download after the install"
     return [("models", f"{sizes_text(found.missing)}; {when}: `{command}`")]
+
+
+def licences(code: str, models: Iterable[Model] = ()) -> str:
+    """Name the licence of an app's code, and those of models that it downloads; a line each."""
+    of_models = "; ".join(dict.fromkeys(one.license for one in models))
+    return f"code: {code}" + (f"\nmodels: {of_models}" if of_models else "")
 
 
 def sizes_text(sizes: Mapping[When, ModelSize]) -> str:

@@ -63,6 +63,7 @@ def plan_command(
     from patchlock.environments import generations, package_sizes
     from patchlock.hardware import on_paper
     from patchlock.model import overlays
+    from patchlock.model.models import models_for
     from patchlock.operations import missing_imports, readiness
     from patchlock.operations.install_plan import plan, up_to_date
     from patchlock.patches import engine
@@ -128,7 +129,7 @@ def plan_command(
         *_summary(made, request, by_place=with_diff or _log.is_verbose()),
         *([] if nothing else [("download", download_text(size))]),
         *_models.summary_row(request, on_paper=simulated is not None),
-        *_licences(request),
+        ("licence", _models.licences(made.app.license, models_for(made.app.models, made.profile.name))),
         ("folder", folder),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
         ("by hand", steps or "nothing"),
@@ -184,14 +185,6 @@ def download_text(size: ModelSize | None) -> str:
     if size is None:
         return "size not known without the index"
     return f"{'' if size.unknown else 'up to '}{total_text(size, 'the index')}"
-
-
-def _licences(request: Request) -> list[tuple[str, str]]:
-    """Name the licences of what the app downloads by itself; its code has one of its own."""
-    from patchlock.model.models import models_for
-
-    found = dict.fromkeys(one.license for one in models_for(request.app.models, request.profile.name))
-    return [("licence", "\n".join(f"models: {one}" for one in found))] if found else []
 
 
 def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:

@@ -53,7 +53,11 @@ def uninstall_command(
         if not _output.confirm("Delete all of this?", yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
-    left = lifecycle.uninstall(request, _progress.progress(as_json), purge=purge)
+    progress = _progress.progress(as_json)
+    with progress.stage("uninstall"):
+        progress.say("removing files")
+        left = lifecycle.uninstall(request, progress, purge=purge)
+        progress.say("files are removed")
     if as_json:
         kept = [*(path for path, _ in left.files), *(f"commit {commit}" for commit in left.commits)]
         data = {

@@ -92,8 +92,9 @@ def find() -> Path:
         raise ProgramMissingError(
             "the uv of the Python package `uv` is not there, and patchlock runs no other one, such as that on PATH",
             where=", ".join(looked) or sys.prefix,
-            remedy="install patchlock again; if your distribution packages it, it must package that uv, too "
-            "(docs/install.md)",
+            remedy=f"remove {sys.prefix} and run this again"
+            if os.environ.get("PATCHLOCK_BOOTSTRAP")
+            else f"install that package for {sys.executable}, its module as well as its program (docs/install.md)",
         ) from error
 
 

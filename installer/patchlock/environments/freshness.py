@@ -13,7 +13,7 @@ from patchlock import __version__
 
 _FIRST = ("id", "app", "profile", "platform", "python", "upstream", "applied", "inputs", "lock", "packages", "made")
 _LAST = ("sequence", "environment", "patched", "present", "checks", "overlays", "shared", "chosen")
-_RARE = ("edited_lock",)
+_RARE = ("edited_lock", "source")
 KEYS = frozenset((*_FIRST, *_LAST, *_RARE))
 """Of a receipt; `generations.Receipt`, which costs too much to import here, has the same."""
 

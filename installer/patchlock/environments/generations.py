@@ -73,6 +73,8 @@ class Receipt:
     """Names of the optional patches, sorted."""
     edited_lock: bool = False
     """Whether the lock had been edited after it was made, and its owner said so."""
+    source: str = ""
+    """Where upstream was taken from instead of the catalogue's: an absolute path, or an address without secrets."""
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -91,8 +93,9 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     sync_to_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
-    if not receipt.edited_lock:  # an older patchlock reads the receipts of sealed locks
-        del values["edited_lock"]
+    for name in ("edited_lock", "source"):  # an older patchlock reads the receipts that have neither
+        if not values[name]:
+            del values[name]
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
     listed = {"checks": checks} if checks else {}
     atomic_files.atomic_write(folder / RECEIPT, tomlkit.dumps({**values, **tables, **listed}))

@@ -250,7 +250,7 @@ class CommandFailedError(PatchlockError):
 
 
 class BusyError(PatchlockError):
-    """Another patchlock works on the same installation or folder."""
+    """Another patchlock or git works on the same installation or folder, or the app itself runs."""
 
     code = "busy"
 

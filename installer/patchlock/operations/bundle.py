@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from patchlock import __version__
 from patchlock.catalogue import location
 from patchlock.catalogue.pairs import require_possible
-from patchlock.core import bundles
+from patchlock.core import bundles, command_lines
 from patchlock.core.bundles import Manifest
 from patchlock.environments import bundled_files, kept_catalogue, models, overlays
 from patchlock.environments.models import CarriedModel
@@ -17,7 +17,7 @@ from patchlock.locks.lock_request import Request, fetch, read_patched, read_seal
 from patchlock.model.app import joined_ref
 from patchlock.model.byte_sizes import size_text
 from patchlock.model.digests import sha256
-from patchlock.model.errors import BundleError, UsageError
+from patchlock.model.errors import BundleError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock
 from patchlock.model.progress import Progress
@@ -58,22 +58,15 @@ def make(
         target: the file.
         progress: told what goes on.
         with_models: carry the app's models too.
-        with_tool: carry patchlock itself: its files, its packages, uv.
+        with_tool: carry patchlock itself: its files, its packages, uv; patchlock runs from a clone.
         python: an archive with a Python for the machine, to be carried as it is.
 
     Raises:
         LockMissingError, LockFormatError, LockStaleError: there is no lock that could be installed.
         UpstreamError: the commit, or its history, cannot be had.
-        UsageError: patchlock runs from a wheel, which lacks what a bundle needs.
         PatchlockError: a file cannot be fetched, patched or built.
     """
     require_possible(request.app, request.profile, request.platform)
-    if with_tool and location.is_bundled(own := location.catalogue_root(None)):
-        raise UsageError(
-            "patchlock itself can only be bundled from a checkout",
-            where=f"patchlock {__version__} in {own.parent}",
-            remedy="run `./install.sh bundle` in a git clone of patchlock, or leave --with-tool out",
-        )
     request.catalogue.require_trusted()
     lock, data = read_sealed_lock(request)
     about: dict[str, object] = {
@@ -193,7 +186,10 @@ def read_header(file: Path, app: str, profile: str | None) -> BundleHeader:
     )
     if found.app != app or profile not in {None, found.profile}:
         raise _of_another(
-            file, f"{found.app} on {found.profile}, not for {app}" + (f" on {profile}" if profile else "")
+            file,
+            f"{found.app} on {found.profile}, not for {app}" + (f" on {profile}" if profile else ""),
+            f"install that with `patchlock install {found.app} --from {command_lines.quoted(str(file))}`, or make "
+            f"another one with `patchlock bundle {app}{f' --profile {profile}' if profile else ''} -o {app}.bundle`",
         )
     return found
 
@@ -205,18 +201,25 @@ def require_lock(request: Request, header: BundleHeader, file: Path) -> Lock:
         BundleError: it is another one, or for another platform.
     """
     if header.platform != request.platform.name:
-        raise _of_another(file, f"{header.platform}, and this machine is {request.platform.name}")
+        raise _of_another(
+            file,
+            f"{header.platform}, and this machine is {request.platform.name}",
+            f"make another one with `patchlock bundle {header.app} --profile {header.profile} "
+            f"--platform {request.platform.name} -o {header.app}.bundle`",
+        )
     lock, data = read_sealed_lock(request)
     if sha256(data) != header.lock:
-        raise _of_another(file, f"another lock than {request.lock_name}, which the catalogue has here")
+        raise _of_another(
+            file,
+            f"another lock than {request.lock_name}, which the catalogue has here",
+            "use the catalogue that it was made from, or make it again from this one with `patchlock bundle`",
+        )
     return lock
 
 
-def _of_another(file: Path, what: str) -> BundleError:
+def _of_another(file: Path, what: str, remedy: str) -> BundleError:
     return BundleError(
-        f"the bundle was not used: it is for {what}; nothing was touched",
-        where=str(file),
-        remedy="use the catalogue that it was made from, or make it again from this one with `patchlock bundle`",
+        f"the bundle was not used: it is for {what}; nothing was touched", where=str(file), remedy=remedy
     )
 
 

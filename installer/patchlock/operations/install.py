@@ -20,6 +20,7 @@ from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
 from patchlock.locks.lock_request import Request, Upstream, fetch, read_patched, read_sealed_lock, require_fresh
 from patchlock.model import lockfile
+from patchlock.model.addresses import without_secrets
 from patchlock.model.checks import LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
 from patchlock.model.errors import SourceConflictError, UsageError, VerifyError
@@ -345,6 +346,7 @@ def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt
         shared=tuple(one.name for one in request.app.shared),
         chosen=request.chosen,
         edited_lock=not job.lock.is_intact,
+        source=without_secrets(upstream_cache.absolute_address(request.source)) if request.source is not None else "",
     )
 
 

@@ -255,10 +255,17 @@ def _serves(check: ServesCheck, place: CheckContext) -> CheckResult:
         last = (service.output + service.errors).strip().splitlines()[-3:]
     if isinstance(answer, str):
         passed = check.prints in answer
-        detail = f"GET {check.path} on 127.0.0.1:{port} answers {answer.strip()[:120]}"
+        detail = f"GET {check.path} on 127.0.0.1:{port} answers {_in_words(answer)[:120]}"
         return CheckResult(id=check.id, level="loads", passed=passed, detail=detail)
     detail = f"GET {check.path} {answer.why}" + (f"; its last lines: {' | '.join(last)}" if last else "")
     return CheckResult(id=check.id, level="loads", passed=False, detail=detail)
+
+
+def _in_words(answer: str) -> str:
+    """Write an answer in one line that can be broken between words, JSON too."""
+    with contextlib.suppress(ValueError):
+        answer = json.dumps(json.loads(answer), ensure_ascii=False)
+    return " ".join(answer.split())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +126,8 @@ def compared(before: object, after: Report) -> tuple[str, ...]:
             elif factor < 1 / _SLOWER and -difference > _NOISE:
                 faster.append(f"{text}: {1 / factor:.1f} times faster")
     kinds = (("worse", worse), ("slower", slower), ("better", better), ("faster", faster))
-    return tuple(f"{kind} than on {before['made'][:10]}: {text}" for kind, texts in kinds for text in texts)
+    made = datetime.datetime.fromisoformat(before["made"]).astimezone()
+    return tuple(f"{kind} than on {made:%Y-%m-%d at %H:%M}: {text}" for kind, texts in kinds for text in texts)
 
 
 def _rank(verdict: Verdict) -> int:

@@ -128,7 +128,9 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
     from patchlock.model.app import EmbeddedUpstream  # all of them, which a quick look at an installation does without
 
     # Each source has a cache of its own: a branch of one must never be taken for a branch of another.
-    name = app.name if source is None else f"{app.name}-{hashlib.sha256(_address(source).encode()).hexdigest()[:12]}"
+    name = app.name
+    if source is not None:
+        name += f"-{hashlib.sha256(absolute_address(source).encode()).hexdigest()[:12]}"
     repository = cache / "upstreams" / f"{name}.git"
     with file_lock.hold(cache / "upstreams" / f"{name}.lock", wait=600) as lock:
         _init(repository, lock)
@@ -253,7 +255,7 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
     if revision is None and _has(repository, wanted):
         return CommitId(wanted)
     place = source or (app.upstream.url if isinstance(app.upstream, GitUpstream) else "")
-    address = _address(place)
+    address = absolute_address(place)
     _fetch(app, repository, address, ("+refs/heads/*:refs/remotes/origin/*",), place, lock)
     if not _has(repository, wanted) or revision is not None:
         # Not on a branch: git servers give single commits too (protocol v2).
@@ -304,8 +306,8 @@ def _joined(repository: Path, commit: CommitId, place: str, wanted: Sequence[Sub
     ref = joined_ref(commit, [one.path for one in wanted])
     if not wanted or commit_of(repository, ref):
         return commit_of(repository, ref) or commit
-    if Path(_address(place)).is_file():  # a bundle of ours has it whole
-        git(*_QUIETLY, "--", _address(place), f"+{ref}:{ref}", repository=repository, keep_open=[lock])
+    if Path(absolute_address(place)).is_file():  # a bundle of ours has it whole
+        git(*_QUIETLY, "--", absolute_address(place), f"+{ref}:{ref}", repository=repository, keep_open=[lock])
         return CommitId(git("rev-parse", ref, repository=repository).text)
     seconds = git("show", "-s", "--format=%ct", commit, repository=repository).text
     message = b"".join(b"%s at %s\n" % (os.fsencode(str(one.path)), one.commit.encode()) for one in wanted)
@@ -346,7 +348,7 @@ def _commit_alone(repository: Path, tree: str) -> str:
 
 def _take_submodule(store: Path, one: Submodule, place: str, lock: int) -> str:
     """Bring the commit of a submodule from a clone on this machine, if one has it, or from its own address."""
-    local = Path(_address(place))
+    local = Path(absolute_address(place))
     near = (local / ".git" / "modules" / one.name, local / "modules" / one.name, local / one.path)
     wanted = f"+{one.commit}:refs/patchlock/wanted"
     everything = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -373,7 +375,7 @@ def _take_submodule(store: Path, one: Submodule, place: str, lock: int) -> str:
     raise failed
 
 
-def _address(place: str) -> str:
+def absolute_address(place: str) -> str:
     """Make a local path absolute, as git runs elsewhere; leave URLs alone.
 
     Raises:
@@ -503,7 +505,7 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
     Raises:
         UpstreamError: it cannot be reached, or has no such branch.
     """
-    place = _address(address)
+    place = absolute_address(address)
     name = f"clone-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
     repository = cache / "upstreams" / f"{name}.git"
     kept = f"refs/remotes/origin/{branch}"
@@ -533,7 +535,7 @@ def require_repository(address: str) -> None:
     Raises:
         UpstreamError: it cannot be reached, or is none.
     """
-    _list_remote(address, ("--", _address(address), "HEAD"), "this is not a git repository that can be reached")
+    _list_remote(address, ("--", absolute_address(address), "HEAD"), "this is not a git repository that can be reached")
 
 
 def branch_commit(address: str, branch: str) -> CommitId:
@@ -546,7 +548,7 @@ def branch_commit(address: str, branch: str) -> CommitId:
     Raises:
         UpstreamError: it cannot be reached, or has no such branch.
     """
-    words = ("--exit-code", "--", _address(address), f"refs/heads/{branch}")
+    words = ("--exit-code", "--", absolute_address(address), f"refs/heads/{branch}")
     return CommitId(_list_remote(address, words, f"branch {branch} cannot be looked up").split()[0])
 
 
