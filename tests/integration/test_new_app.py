@@ -672,19 +672,23 @@ def test_build_that_every_platform_needs_is_written_once(
 ) -> None:
     files = [
         sdists.sdist(tmp_path / "files", "clock", "1.0", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
+        sdists.sdist(tmp_path / "files", "clock", "1.1", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
         miniature.wheel(tmp_path / "files", "clock", "1.1"),
         miniature.wheel(tmp_path / "files", "hands", "1.0"),
     ]
     monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
     page = tmp_path / "index" / "clock" / "index.html"
-    old, new = page.read_text().split("<br>\n")
-    page.write_text(f"{old}<br>\n{new.replace('2025-06-01', '2099-01-01')}")  # after each day that is tried
+    old, *new = page.read_text().split("<br>\n")
+    later = [one.replace("2025-06-01", "2099-01-01") for one in new]  # after each day that is tried
+    page.write_text("<br>\n".join((old, *later)))
     clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
     assert "[[build]] of clock 1.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
-    assert (tmp_path / "mine/patches/mini-voice/app.toml").read_text().count("[[build]]") == 1
+    (build,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["build"]
+    assert "platforms" not in build
+    assert build["why"].startswith("the index has no wheel of these versions among its files until 2")
 
 
 def test_newer_sdist_is_built_where_pip_would_take_it(

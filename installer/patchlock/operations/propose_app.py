@@ -46,7 +46,7 @@ from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
-from patchlock.distributions.policy.fitting import only_sdists
+from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
 from patchlock.model.addresses import without_secrets
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import RequirementsError, UsageError
@@ -257,7 +257,7 @@ def _draft(
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
     offered = _offered(asked)
     pins = _pins(asked, offered, wanted, profiles, [one for one in shared if one.name in taken], draft)
-    sdists, builds = _sdists(left, offered, draft)
+    sdists, builds = _sdists(left, offered, draft, clone.date)
     own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
     modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
     whole = dataclasses.replace(
@@ -372,13 +372,14 @@ def _sdists(
     asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
     draft: Proposal,
+    date: str,
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
-    """Find what the index has as sdists alone, and allow it to be built."""
+    """Find what the index has as sdists alone, and allow it to be built, in the version of the commit's day."""
     wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
     # A pin without a wheel moves to a version that has one, where there is any.
     listed = {name: files for name, files in offered.items() if name in asked}
     never = {name for name, files in listed.items() if not any(file.filename.endswith(".whl") for file in files)}
-    found = dict(only_sdists(wanted, {name: offered[name] for name in never}))
+    found = dict(only_sdists(wanted, {n: uploaded_until(offered[n], date) or offered[n] for n in never}))
     if not found:
         return (), ()
     places = tuple(one.found for name in found for one in asked[name])
