@@ -374,6 +374,21 @@ def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: 
     assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
 
 
+def test_pin_of_what_the_proposal_leaves_out_is_no_problem(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = [miniature.wheel(tmp_path / "files", "triton", version) for version in ("3.2.0", "3.3.0")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", wheels))
+    pins = "torch==2.6.0\ntorchaudio==2.6.0\ntriton==3.2.0\n"
+    clone = upstream(tmp_path / "clone", {"requirements.txt": pins, "app.py": "import torch\n"})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--json")
+
+    findings = {one["name"]: one["found"] for one in json.loads(told.stdout)["data"]["findings"]}
+    assert [one["text"] for one in findings["only-cuda"]] == ["triton==3.2.0"]
+    assert [one["text"] for one in findings["pin-without-wheel"]] == ["torch==2.6.0", "torchaudio==2.6.0"]
+
+
 def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files = {"requirements.txt": "onnxruntime-gpu==1.19\n", "app.py": "import onnxruntime\n"}

@@ -88,3 +88,28 @@ def test_a_pin_that_no_wheel_fits_says_so(files: tuple[str, ...], why: str) -> N
 
 def test_a_pin_for_another_system_moves_nothing() -> None:
     assert repaired('torch==1.0.0; sys_platform == "darwin"') == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("profile", "version", "local"),
+    [("rocm-linux", "2.7.1", "+rocm6.3"), ("cuda-windows", "2.7.1", "+cu128"), ("xpu-windows", "2.8.0", "+xpu")],
+)
+def test_a_pin_moves_to_what_the_profile_takes(profile: str, version: str, local: str) -> None:
+    sections, _ = repaired("torch==2.6.0", "torchaudio==2.6.0", profiles=(profile,))
+    found = {str(section.written.patch.op.name): section.written.patch for section in sections.values()}
+    assert {str(patch.op.specifier) for patch in found.values()} == {f"=={version}"}
+    assert found["torch"].why == f"the profile {profile} takes only torch=={version}{local}"
+    assert found["torch"].source == f"profiles/{profile}.toml"
+
+
+def test_a_pin_moves_down_where_the_profile_is_bound() -> None:
+    wheels = tuple(f"torch-{version}-cp311-cp311-win_amd64.whl" for version in ("2.4.1", "2.6.0"))
+    (section,) = repaired("torch==2.6.0", profiles=("directml-vega",), files=wheels)[0].values()
+    assert section.written.patch.op.specifier == "==2.4.1"
+
+
+@pytest.mark.parametrize("profile", ["rocm-linux", "xpu-linux"])
+def test_a_pin_of_what_the_profile_excludes_stays(profile: str) -> None:
+    pins = ("torch==2.6.0", "torchaudio==2.6.0", 'triton==3.2.0; sys_platform == "linux"')
+    sections, _ = repaired(*pins, profiles=(profile,))
+    assert {section.written.patch.op.name for section in sections.values()} == {"torch", "torchaudio"}

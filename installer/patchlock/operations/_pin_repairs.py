@@ -22,6 +22,7 @@ from patchlock.catalogue.proposals.findings import Issue, ProposedPatch
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.locks.wheel_choice import best_wheel, marker_environment
 from patchlock.model.fits import Platform
+from patchlock.model.lock_rules import Constraint
 from patchlock.model.policy import Family, IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
@@ -40,6 +41,8 @@ class Offers:
     """Those of the profile."""
     files: Mapping[NormalizedName, tuple[IndexFile, ...]]
     """What the machine's index has."""
+    left_out: frozenset[NormalizedName] = frozenset()
+    """What patches take out on the profile, or give a version."""
 
     @cached_property
     def _recorded(self) -> Mapping[NormalizedName, RecordedIndex]:
@@ -48,7 +51,7 @@ class Offers:
         return {name: index for name, index in names if name not in self.profile.from_pypi}
 
     def _wheels(self, name: NormalizedName) -> Mapping[Version, list[str]]:
-        """Gather the wheels of a name by their version without local tag."""
+        """Gather the wheels of a name by their version, without local tag."""
         if (index := self._recorded.get(name)) is not None:
             names = [wheel.filename for wheel in index.wheels if wheel.name == name]
         else:
@@ -62,19 +65,43 @@ class Offers:
                     continue
         return found
 
-    def versions(self, name: NormalizedName) -> frozenset[Version]:
-        """Give the versions with a wheel for the profile's first platform, without local tags."""
-        found = self._wheels(name).items()
-        return frozenset(version for version, wheels in found if best_wheel(wheels, self.platform, self.profile))
-
     @property
     def platform(self) -> Platform:
         """Give the platform that pins are moved for."""
         return self.profile.platforms[0]
 
+    @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """What markers see there."""
+        return marker_environment(self.platform, self.profile.python) | {"extra": ""}
+
+    def _bounds(self, name: NormalizedName) -> list[Constraint]:
+        """Give the profile's constraints on a name."""
+        named = [one for one in self.profile.rules.constraints if canonicalize_name(one.requirement.name) == name]
+        markers = ((one, one.requirement.marker) for one in named)
+        return [one for one, marker in markers if marker is None or marker.evaluate(dict(self.environment))]
+
+    def versions(self, name: NormalizedName) -> frozenset[Version]:
+        """Give the versions that the profile allows, with a wheel for its first platform, without local tags."""
+        bounds = self._bounds(name)
+        found = {
+            version: [one for one in wheels if all(_is_within(one, bound) for bound in bounds)]
+            for version, wheels in self._wheels(name).items()
+        }
+        return frozenset(
+            version for version, wheels in found.items() if best_wheel(wheels, self.platform, self.profile)
+        )
+
+    def is_left_out(self, name: NormalizedName) -> bool:
+        """Say whether the lock has none of a name, or a version that no pin chooses."""
+        return name in self.left_out or any(rule.name == name for rule in self.profile.rules.exclusions)
+
     def why_not(self, name: NormalizedName, version: Version) -> tuple[str, str]:
         """Say why the profile cannot have a version, a clause, and where that stands."""
         wheels = self._wheels(name).get(version, [])
+        for bound in self._bounds(name):
+            if not any(_is_within(one, bound) for one in wheels) and version not in bound.requirement.specifier:
+                return f"the profile {self.profile.name} takes only {bound.requirement}", bound.origin.file
         machine = f"for Python {self.profile.python} on {self.platform.name}"
         if (index := self._recorded.get(name)) is not None:
             kept = index.keep.distributions if index.keep is not None else ()
@@ -87,6 +114,10 @@ class Offers:
                 why = f"the recorded index {index.name} has no {name} {version}"
             return why, index.origin.file
         return f"{name} {version} has no wheel {machine if wheels else 'on the index'}", f"PyPI: {name}, its files"
+
+
+def _is_within(wheel: str, bound: Constraint) -> bool:
+    return bound.requirement.specifier.contains(parse_wheel_filename(wheel)[1], prereleases=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,13 +193,14 @@ def head_with_member(head: Version, member: NormalizedName, family: Family, offe
 
 def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[_Move]:
     in_family: set[NormalizedName] = set()
-    environment = marker_environment(offer.platform, offer.profile.python) | {"extra": ""}
+    asked = {name: located for name, located in asked.items() if not offer.is_left_out(name)}
     for family in families:
-        pins = {name: _pin(asked, name, environment) for name in (family.head, *family.members) if name in asked}
+        names = [name for name in (family.head, *family.members) if name in asked]
+        pins = {name: _pin(asked, name, offer.environment) for name in names}
         in_family |= {name for name, version in pins.items() if version is not None}
         yield from _of_family(family, {n: v for n, v in pins.items() if v is not None}, offer)
     for name in asked:
-        wanted = _pin(asked, name, environment)
+        wanted = _pin(asked, name, offer.environment)
         if wanted is None or name in in_family:
             continue
         versions = offer.versions(name)
