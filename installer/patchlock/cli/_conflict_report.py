@@ -45,11 +45,11 @@ def explain_conflicts(
         by the name of the pair; nothing for one whose conflict cannot be shown.
     """
     from patchlock.locks import relock
-    from patchlock.locks.conflicts.explanation import applicable_remedies, explain
+    from patchlock.locks.conflicts.explanation import applicable_remedies, explain, patches_left_out
 
     told: dict[str, ConflictReport] = {}
     found: dict[str, tuple[str, Explanation]] = {}
-    of: dict[str, tuple[Explanation, ResolutionInputs]] = {}
+    of: dict[str, tuple[Explanation, ResolutionInputs, tuple[Patch, ...]]] = {}
     fits: dict[str, list[str]] = {}
     for request in stuck:
         pair = pair_name(request)
@@ -62,12 +62,13 @@ def explain_conflicts(
                 fits[first[0]] += [request.profile.name] if 0 in same else []
             elif (explanation := explain(order, raw, seconds=seconds, tell=progress.say)) is not None:
                 found.setdefault(request.app.name, (pair, explanation))
-                of[pair], fits[pair] = (explanation, order), [request.profile.name]
+                left_out = patches_left_out(order, raw, explanation.conflicts)
+                of[pair], fits[pair] = (explanation, order, left_out), [request.profile.name]
                 told[pair] = ConflictReport(text="", data={})  # keeps the place of the pair
             progress.say(pair)
-    for pair, (explanation, order) in of.items():
+    for pair, (explanation, order, left_out) in of.items():
         shown = _for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
-        told[pair] = ConflictReport(text=text(pair, shown, order), data=data(shown))
+        told[pair] = ConflictReport(text=text(pair, shown, order, left_out), data=data(shown))
     return told
 
 
@@ -95,16 +96,25 @@ def _same(pair: str, first: str, numbers: Sequence[int]) -> ConflictReport:
     return ConflictReport(text=sentence, data={"same_as": first, "sets": [number + 1 for number in numbers]})
 
 
-def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
-    """Say it to a person: a sentence, the conflicts, the sets of edits, the first as tables, and uv's own words."""
+def text(pair: str, explanation: Explanation, order: ResolutionInputs, left_out: Sequence[Patch] = ()) -> str:
+    """Say it to a person: a sentence, the conflicts, the sets of edits, the first as tables, and uv's own words.
+
+    Args:
+        pair: as `pair_name` has it.
+        explanation: of it.
+        order: of it.
+        left_out: patches of the app that leave the profile out, and with which it resolves.
+    """
+    profile = order.profile.name
     until = f", with files until {order.as_of}" if order.as_of else ""
     machine = f"Python {order.profile.python} on {order.platform.name}{until}"
     lines = [f"{pair}: {_sentence(explanation)}", f"(all for {machine}: {order.profile.origin})"]
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"conflict {number}"]
         lines += [f"  {row}" for row in _table(conflict)]
-    if elsewhere := _on_other_profiles(explanation, order):
-        lines += ["", *elsewhere]
+    if left_out:
+        listed = ", ".join(f"{patch.id} ({patch.origin})" for patch in left_out)
+        lines += ["", f"it resolves (tried with uv) with {profile} added to the `profiles` of these patches: {listed}"]
     if explanation.builds:
         lines += ["", *_builds(explanation, order)]
     for number, tried in enumerate(explanation.tried, 1):
@@ -124,27 +134,6 @@ def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"uv about conflict {number}:", *_words(conflict)]
     return "\n".join(lines)
-
-
-def _on_other_profiles(explanation: Explanation, order: ResolutionInputs) -> list[str]:
-    """Name the app's patches that change what cannot be together, but not on this profile, which may be newer."""
-    profile = order.profile.name
-    changing: dict[str, list[Patch]] = {
-        str(culprit.member.name): []
-        for conflict in explanation.conflicts
-        for culprit in conflict.culprits
-        if culprit.member
-    }
-    for patch in order.app.patches:
-        if (name := getattr(patch.op, "name", None)) in changing:
-            changing[name].append(patch)
-    return [
-        f"patch {patch.id} changes {name}, but not on {profile}: if it should, add {profile} to its `profiles` "
-        f"({patch.origin})"
-        for name, patches in changing.items()
-        if not any(not patch.profiles or profile in patch.profiles for patch in patches)
-        for patch in patches
-    ]
 
 
 def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:

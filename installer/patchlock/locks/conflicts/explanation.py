@@ -23,6 +23,7 @@ from patchlock.locks.conflicts.model import CUT_OFF, Atoms, Edit, Member, Questi
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.errors import CommandFailedError, NetworkError, UnsatisfiableError
 from patchlock.model.lock_rules import LockRules
+from patchlock.model.patch import Patch
 from patchlock.patches import engine
 
 Files = Mapping[PurePosixPath, bytes]
@@ -271,6 +272,25 @@ def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tri
         if files is not None and resolves(order, one.remedy, files) is not None:
             found.append(number)
     return tuple(found)
+
+
+def patches_left_out(order: ResolutionInputs, raw: Files, conflicts: Sequence[Conflict]) -> tuple[Patch, ...]:
+    """Find patches of the app that leave the profile out, and with which the order resolves; arguments as `explain`.
+
+    Those that another profile has are tried together: of several pins of one name, each profile has its own.
+    """
+    here = order.profile.name
+    names = {str(one.member.name) for conflict in conflicts for one in conflict.culprits if one.member}
+    others = [p for p in order.app.patches if p.profiles and here not in p.profiles and not p.optional]
+    others = [p for p in others if getattr(p.op, "name", None) in names]
+    nothing = Remedy(changes=(), written=(), without=(), by_hand=())
+    for profile in dict.fromkeys(name for patch in others for name in patch.profiles):
+        added = tuple(patch for patch in others if profile in patch.profiles)
+        wanted = [p for p in order.app.patches if p in added or p in engine.for_profile([p], here)]
+        files = edits.applied(wanted, nothing, raw, order.requirements)
+        if files is not None and resolves(order, nothing, files) is not None:
+            return added
+    return ()
 
 
 def resolves(order: ResolutionInputs, remedy: Remedy, files: Files, *, config: str = "") -> Solved | None:
