@@ -145,6 +145,19 @@ def test_a_person_sees_sentence_table_patches_and_uvs_words(world: World, patchl
     assert f"mini × tiny × windows-amd64: edit set 1 and 2 of {pair} resolve it here too" in text
 
 
+def test_edits_say_on_which_platforms_they_resolve(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    stack(world, tmp_path, b"alone==1.0\nweb\n")
+    only_linux(world, "windows-amd64", "macos-arm64")
+    made = [
+        wheel(world.wheels, "alone", "1.0", tag="py3-none-win_amd64"),
+        wheel(world.wheels, "alone", "1.1", tag="py3-none-manylinux_2_17_x86_64"),
+        wheel(world.wheels, "alone", "1.1", tag="py3-none-win_amd64"),
+    ]
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
+    told = patchlock("lock", "mini").stdout
+    assert "\nedit set 1: resolves to 2 packages on linux-x86_64, windows-amd64; not on macos-arm64\n" in told
+
+
 def test_no_time_means_no_search(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     stack(world, tmp_path, SIMPLE)
     done = patchlock("lock", "mini", "--explain", "0")
