@@ -181,6 +181,7 @@ def test_a_patch_and_a_constraint_that_contradict_each_other_are_named_with_thei
     first, *others = found["sets"]  # type: ignore[misc]
     assert sets(found)[0] == ["alpha==1.0 -> alpha==2.0"]
     assert 'id = "alpha-that-exists"' in first["toml"]  # the patch itself is changed: a second one would fight it
+    assert "expect" not in first["toml"]  # as in the patch
     assert [one["by_hand"] for one in others if not one["toml"]] == [
         [f'remove or widen the [[constraint]] "gamma>=3" (profiles/tiny.toml:{constraint})']
     ]
