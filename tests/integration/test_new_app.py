@@ -274,8 +274,8 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     assert told.returncode == 1
     assert "clock<1 cannot be installed" in told.stdout
     assert (
-        "`--solve` writes edit set 1 into the proposal; it looks for 120 s at most (--explain SECONDS), and takes files "
-        "of later days if need be\n"
+        f"remove {tmp_path}/mine/patches/mini-voice, and propose it again with `--solve`, which writes edit set 1 into the "
+        "proposal; it looks for 120 s at most (--explain SECONDS), and takes files of later days if need be\n"
     ) in told.stdout
 
     solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
@@ -634,7 +634,7 @@ def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_pa
     assert index
     clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "first")).stdout
-    assert "\n`--solve` looks for what keeps the rules, and writes it into the proposal\n" in told
+    assert " with `--solve`, which looks for what keeps the rules, and writes it into the proposal\n" in told
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
