@@ -400,7 +400,8 @@ def _reason(
             known += [same] if same is not None else []
         if same is not None:
             return explanation.clause_with_cause(same)
-    return " ".join(error.what.split())[:300]
+    cause = explanation.first_cause("\n".join(error.evidence))
+    return " ".join(f"{error.what}: {cause}".removesuffix(": ").split())[:300]
 
 
 def _refused(proposal: Proposal, one: OtherLock) -> str:

@@ -72,9 +72,14 @@ def clause_with_cause(conflict: Conflict) -> str:
         member = conflict.culprits[0].member
         of = "it" if member is not None and member.name == found[1] else f"{found[1]}, which it needs,"
         return f"{said}: {of} has no wheel that fits"
-    found = re.search(r"\bBecause (.+?),? we can conclude", words)
     named = f" and you require {_named(conflict.culprits[0])}"
-    return f"{said}: {found[1].removesuffix(named)}" if found else said
+    return f"{said}: {cause.removesuffix(named)}" if (cause := first_cause(words)) else said
+
+
+def first_cause(words: str) -> str:
+    """Give what uv's words about a conflict say first, a clause; "" where they begin otherwise."""
+    found = re.search(r"\bBecause (.+?),? we can conclude", " ".join(words.split()))
+    return found[1] if found else ""
 
 
 def _named(culprit: Culprit) -> str:
