@@ -273,6 +273,8 @@ def test_a_recorded_index_that_lacks_the_version_is_named(world: World, patchloc
     found = explained(patchlock)
     assert found["conflicts"][0]["members"][0]["recorded"] == "vendor has 2.1, 2.2"  # type: ignore[index]
     assert ["vendored==2.0 -> vendored==2.1"] in sets(found)
+    (patch,) = tomllib.loads(found["sets"][0]["toml"])["patch"]  # type: ignore[index]
+    assert patch["why"].endswith(" on linux-x86_64: the recorded index vendor has none that fits")
 
 
 def test_requirement_in_two_files_is_shown_and_patched_in_both(

@@ -227,12 +227,18 @@ def conflict_of(
 
 
 def _recorded(name: NormalizedName, order: ResolutionInputs) -> str:
+    index, versions = _fitting_versions(name, order)
+    return f"{index} has {', '.join(map(str, versions)) or 'none for this machine'}" if index else ""
+
+
+def _fitting_versions(name: NormalizedName, order: ResolutionInputs) -> tuple[str, list[Version]]:
+    """Name the recorded index that has a distribution, "" for none, and its versions for this machine, sorted."""
     for index in order.indexes:
         wheels = [wheel for wheel in index.wheels if wheel.name == name]
         if wheels:
             fits = {w.version for w in wheels if wheel_choice.best_wheel([w.filename], order.platform, order.profile)}
-            return f"{index.name} has {', '.join(map(str, sorted(fits))) or 'none for this machine'}"
-    return ""
+            return index.name, sorted(fits)
+    return "", []
 
 
 def _taken(name: NormalizedName, answer: Solved) -> str:
@@ -340,5 +346,9 @@ def _reason(edit: Edit, members: Sequence[Member], cores: Sequence[Core], order:
     if CUT_OFF in core.atoms:
         where += f" with files until {order.as_of[:10]}"
     if len(names) == 1:
-        return f"{names[0]} cannot be installed for {where}"
+        requirement = members[indexes[0]].requirement
+        recorded, versions = _fitting_versions(members[indexes[0]].name, order)
+        has_none = recorded and not any(requirement.specifier.contains(one, prereleases=True) for one in versions)
+        of_index = f": the recorded index {recorded} has none that fits" if has_none else ""
+        return f"{names[0]} cannot be installed for {where}{of_index}"
     return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together for {where}"
