@@ -145,6 +145,19 @@ def test_a_person_sees_sentence_table_patches_and_uvs_words(world: World, patchl
     assert f"mini × tiny × windows-amd64: edit set 1 and 2 of {pair} resolve it here too" in text
 
 
+def test_edits_say_on_which_platforms_they_resolve(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    stack(world, tmp_path, b"alone==1.0\nweb\n")
+    only_linux(world, "windows-amd64", "macos-arm64")
+    made = [
+        wheel(world.wheels, "alone", "1.0", tag="py3-none-win_amd64"),
+        wheel(world.wheels, "alone", "1.1", tag="py3-none-manylinux_2_17_x86_64"),
+        wheel(world.wheels, "alone", "1.1", tag="py3-none-win_amd64"),
+    ]
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
+    told = patchlock("lock", "mini").stdout
+    assert "\nedit set 1: resolves to 2 packages on linux-x86_64, windows-amd64; not on macos-arm64\n" in told
+
+
 def test_no_time_means_no_search(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     stack(world, tmp_path, SIMPLE)
     done = patchlock("lock", "mini", "--explain", "0")
@@ -168,6 +181,7 @@ def test_a_patch_and_a_constraint_that_contradict_each_other_are_named_with_thei
     first, *others = found["sets"]  # type: ignore[misc]
     assert sets(found)[0] == ["alpha==1.0 -> alpha==2.0"]
     assert 'id = "alpha-that-exists"' in first["toml"]  # the patch itself is changed: a second one would fight it
+    assert "expect" not in first["toml"]  # as in the patch
     assert [one["by_hand"] for one in others if not one["toml"]] == [
         [f'remove or widen the [[constraint]] "gamma>=3" (profiles/tiny.toml:{constraint})']
     ]
@@ -187,11 +201,12 @@ def test_edits_say_for_which_profiles_they_were_found(
     assert [one.get("profiles") for one in tomllib.loads(toml)["patch"]] == profiles
 
 
-def test_patches_that_leave_out_a_profile_that_was_added_later_are_named(
-    world: World, patchlock: Patchlock, tmp_path: Path
+@pytest.mark.parametrize("rule", ["", '\n[[constraint]]\nrequirement = "models>4.40"\nwhy = "x"\nsource = "tests"\n'])
+def test_patches_that_leave_out_a_profile_are_named_where_they_help(
+    world: World, patchlock: Patchlock, tmp_path: Path, rule: str
 ) -> None:
     stack(world, tmp_path, b"models==4.37\nweb\n")
-    (world.profile.parent / "other.toml").write_text(world.profile.read_text())
+    (world.profile.parent / "other.toml").write_text(world.profile.read_text() + rule)
     line = len(world.app.read_text().splitlines()) + 2
     table = (
         '\n[[patch]]\nid = "models-that-are-there"\nwhy = "x"\nsource = "tests"\nop = "set-requirement"\n'
@@ -199,10 +214,10 @@ def test_patches_that_leave_out_a_profile_that_was_added_later_are_named(
         'ensure = [{ check = "requirement", name = "models", specifier = "==4.36.2" }]\n'
     )
     world.app.write_text(world.app.read_text() + table)
-    assert (
-        "patch models-that-are-there changes models, but not on other: if it should, add other to its `profiles` "
-        f"(patches/mini/app.toml:{line})\n"
-    ) in patchlock("lock", "mini", "--profile", "other").stdout
+    told = patchlock("lock", "mini", "--profile", "other").stdout
+    hint = "it resolves (tried with uv) with other added to the `profiles` of these patches: models-that-are-there "
+    assert (f"{hint}(patches/mini/app.toml:{line})\n" in told) is (rule == "")
+    assert ("added to the `profiles`" in told) is (rule == "")
 
 
 def test_the_cut_off_is_named_where_it_is_the_reason(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
@@ -258,6 +273,8 @@ def test_a_recorded_index_that_lacks_the_version_is_named(world: World, patchloc
     found = explained(patchlock)
     assert found["conflicts"][0]["members"][0]["recorded"] == "vendor has 2.1, 2.2"  # type: ignore[index]
     assert ["vendored==2.0 -> vendored==2.1"] in sets(found)
+    (patch,) = tomllib.loads(found["sets"][0]["toml"])["patch"]  # type: ignore[index]
+    assert patch["why"].endswith(" on linux-x86_64: the recorded index vendor has none that fits")
 
 
 def test_requirement_in_two_files_is_shown_and_patched_in_both(

@@ -274,8 +274,8 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     assert told.returncode == 1
     assert "clock<1 cannot be installed" in told.stdout
     assert (
-        "`--solve` writes edit set 1 into the proposal; it looks for 120 s at most (--explain SECONDS), and takes files "
-        "of later days if need be\n"
+        f"remove {tmp_path}/mine/patches/mini-voice, and propose it again with `--solve`, which writes edit set 1 into the "
+        "proposal; it looks for 120 s at most (--explain SECONDS), and takes files of later days if need be\n"
     ) in told.stdout
 
     solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
@@ -372,6 +372,21 @@ def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: 
     assert (issue["name"], issue["found"][0]["text"]) == ("pin-without-wheel", "clock==0.9")
     (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
     assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
+
+
+def test_pin_of_what_the_proposal_leaves_out_is_no_problem(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = [miniature.wheel(tmp_path / "files", "triton", version) for version in ("3.2.0", "3.3.0")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", wheels))
+    pins = "torch==2.6.0\ntorchaudio==2.6.0\ntriton==3.2.0\n"
+    clone = upstream(tmp_path / "clone", {"requirements.txt": pins, "app.py": "import torch\n"})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--json")
+
+    findings = {one["name"]: one["found"] for one in json.loads(told.stdout)["data"]["findings"]}
+    assert [one["text"] for one in findings["only-cuda"]] == ["triton==3.2.0"]
+    assert [one["text"] for one in findings["pin-without-wheel"]] == ["torch==2.6.0", "torchaudio==2.6.0"]
 
 
 def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str, tmp_path: Path) -> None:
@@ -512,7 +527,10 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert others["cuda-linux", "linux-x86_64"]["warnings"] == [not_covered]
     assert json.loads(done.stdout)["data"]["lock"]["warnings"] == [not_covered]
     assert others["rocm-linux", "linux-x86_64"]["packages"] == 1
-    assert others["cpu", "windows-amd64"]["why"].startswith("no set of packages satisfies")
+    cause = (
+        "only speaker{sys_platform == 'win32'}==0.3 is available and you require speaker{sys_platform == 'win32'}<0.1"
+    )
+    assert others["cpu", "windows-amd64"]["why"] == f"no set of packages satisfies the requirements: {cause}"
     refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
     assert ("cpu", ["windows-amd64"]) in [(one["profile"], one["platforms"]) for one in refused]
     checked = json.loads(face("lock", "--check", "--catalogue", str(tmp_path / "x"), "--json").stdout)["data"]["pairs"]
@@ -619,7 +637,7 @@ def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_pa
     assert index
     clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "first")).stdout
-    assert "\n`--solve` looks for what keeps the rules, and writes it into the proposal\n" in told
+    assert " with `--solve`, which looks for what keeps the rules, and writes it into the proposal\n" in told
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
@@ -672,19 +690,23 @@ def test_build_that_every_platform_needs_is_written_once(
 ) -> None:
     files = [
         sdists.sdist(tmp_path / "files", "clock", "1.0", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
+        sdists.sdist(tmp_path / "files", "clock", "1.1", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
         miniature.wheel(tmp_path / "files", "clock", "1.1"),
         miniature.wheel(tmp_path / "files", "hands", "1.0"),
     ]
     monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
     page = tmp_path / "index" / "clock" / "index.html"
-    old, new = page.read_text().split("<br>\n")
-    page.write_text(f"{old}<br>\n{new.replace('2025-06-01', '2099-01-01')}")  # after each day that is tried
+    old, *new = page.read_text().split("<br>\n")
+    later = [one.replace("2025-06-01", "2099-01-01") for one in new]  # after each day that is tried
+    page.write_text("<br>\n".join((old, *later)))
     clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
     assert "[[build]] of clock 1.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
-    assert (tmp_path / "mine/patches/mini-voice/app.toml").read_text().count("[[build]]") == 1
+    (build,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["build"]
+    assert "platforms" not in build
+    assert build["why"].startswith("the index has no wheel of these versions among its files until 2")
 
 
 def test_newer_sdist_is_built_where_pip_would_take_it(

@@ -1,13 +1,19 @@
-"""Which torch is taken where a profile's index has no torchaudio for the one that an app gets."""
+"""Which torch is taken where a profile cannot have the one that an app pins, and why."""
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import pytest
 from conftest import ROOT
-from packaging.utils import canonicalize_name
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
+from patchlock.catalogue.proposals.findings import Finding, Issue, ProposedPatch
+from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.catalogue.reader import Catalogue
+from patchlock.model.policy import IndexFile
 from patchlock.operations import _pin_repairs
 
 CATALOGUE = Catalogue(root=ROOT)
@@ -33,3 +39,77 @@ def test_a_torch_beyond_all_gets_the_newest_that_has_one() -> None:
 def test_a_member_that_the_index_lacks_moves_nothing() -> None:
     nothing = _pin_repairs.Offers(CPU, (), {})
     assert _pin_repairs.head_with_member(Version("2.4.1"), canonicalize_name("torchaudio"), TORCH, nothing) is None
+
+
+def repaired(
+    *requirements: str, profiles: tuple[str, ...] = ("cpu",), files: tuple[str, ...] = ()
+) -> tuple[dict[str, ProposedPatch], tuple[Issue, ...]]:
+    """Move the pins of requirements; `files` are the index's."""
+    asked: dict[NormalizedName, tuple[LocatedRequirement, ...]] = {}
+    for number, text in enumerate(requirements, 1):
+        requirement, name = Requirement(text), canonicalize_name(Requirement(text).name)
+        found = Finding(path=PurePosixPath("pyproject.toml"), line=number, text=text)
+        asked[name] = (*asked.get(name, ()), LocatedRequirement(requirement=requirement, found=found))
+    listed = [IndexFile(filename=filename, sha256="", yanked=None) for filename in files]
+    have = {name: tuple(one for one in listed if one.filename.startswith(f"{name}-")) for name in asked}
+    offers = []
+    for profile in map(CATALOGUE.profile, profiles):
+        indexes = tuple(CATALOGUE.index(name) for name in profile.indexes)
+        offers.append(_pin_repairs.Offers(profile, indexes, have))
+    sections, issues = _pin_repairs.repair(asked, offers, [TORCH], lambda path, line: f"{path}#L{line}")
+    return {section.written.patch.id: section for section in sections}, issues
+
+
+def test_a_pin_outside_what_a_recorded_index_keeps_says_so() -> None:
+    sections, (issue,) = repaired("torch==2.6.0", "torchaudio==2.6.0")
+    torch, torchaudio = (sections[name].written.patch for name in ("torch-2-7-0", "torchaudio-2-7-0"))
+    why = "the recorded index pytorch-cpu has only torchaudio>=2.7"
+    assert (torchaudio.why, torchaudio.source) == (why, "profiles/indexes/pytorch-cpu.toml")
+    assert (torch.why, torch.source) == (f"torch must fit torchaudio, and {why}", "profiles/indexes/pytorch-cpu.toml")
+    assert issue.means == f"{torch.why}; {torchaudio.why}"
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (("clock-1.0.tar.gz", "clock-1.1-py3-none-any.whl"), "clock 1.0 has no wheel on the index"),
+        (
+            ("clock-1.0-cp39-cp39-win_amd64.whl", "clock-1.1-py3-none-any.whl"),
+            "clock 1.0 has no wheel for Python 3.11 on linux-x86_64",
+        ),
+    ],
+    ids=["only an sdist", "another machine"],
+)
+def test_a_pin_that_no_wheel_fits_says_so(files: tuple[str, ...], why: str) -> None:
+    (section,) = repaired("clock==1.0", files=files)[0].values()
+    patch = section.written.patch
+    assert (patch.why, patch.source) == (why, "PyPI: clock, its files")
+
+
+def test_a_pin_for_another_system_moves_nothing() -> None:
+    assert repaired('torch==1.0.0; sys_platform == "darwin"') == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("profile", "version", "local"),
+    [("rocm-linux", "2.7.1", "+rocm6.3"), ("cuda-windows", "2.7.1", "+cu128"), ("xpu-windows", "2.8.0", "+xpu")],
+)
+def test_a_pin_moves_to_what_the_profile_takes(profile: str, version: str, local: str) -> None:
+    sections, _ = repaired("torch==2.6.0", "torchaudio==2.6.0", profiles=(profile,))
+    found = {str(section.written.patch.op.name): section.written.patch for section in sections.values()}
+    assert {str(patch.op.specifier) for patch in found.values()} == {f"=={version}"}
+    assert found["torch"].why == f"the profile {profile} takes only torch=={version}{local}"
+    assert found["torch"].source == f"profiles/{profile}.toml"
+
+
+def test_a_pin_moves_down_where_the_profile_is_bound() -> None:
+    wheels = tuple(f"torch-{version}-cp311-cp311-win_amd64.whl" for version in ("2.4.1", "2.6.0"))
+    (section,) = repaired("torch==2.6.0", profiles=("directml-vega",), files=wheels)[0].values()
+    assert section.written.patch.op.specifier == "==2.4.1"
+
+
+@pytest.mark.parametrize("profile", ["rocm-linux", "xpu-linux"])
+def test_a_pin_of_what_the_profile_excludes_stays(profile: str) -> None:
+    pins = ("torch==2.6.0", "torchaudio==2.6.0", 'triton==3.2.0; sys_platform == "linux"')
+    sections, _ = repaired(*pins, profiles=(profile,))
+    assert {section.written.patch.op.name for section in sections.values()} == {"torch", "torchaudio"}

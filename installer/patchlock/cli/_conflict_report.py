@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,11 +46,11 @@ def explain_conflicts(
         by the name of the pair; nothing for one whose conflict cannot be shown.
     """
     from patchlock.locks import relock
-    from patchlock.locks.conflicts.explanation import applicable_remedies, explain
+    from patchlock.locks.conflicts.explanation import applicable_remedies, explain, patches_left_out
 
     told: dict[str, ConflictReport] = {}
     found: dict[str, tuple[str, Explanation]] = {}
-    of: dict[str, tuple[Explanation, ResolutionInputs]] = {}
+    of: dict[str, tuple[Explanation, ResolutionInputs, tuple[Patch, ...], Mapping[str, tuple[int, ...]]]] = {}
     fits: dict[str, list[str]] = {}
     for request in stuck:
         pair = pair_name(request)
@@ -62,13 +63,29 @@ def explain_conflicts(
                 fits[first[0]] += [request.profile.name] if 0 in same else []
             elif (explanation := explain(order, raw, seconds=seconds, tell=progress.say)) is not None:
                 found.setdefault(request.app.name, (pair, explanation))
-                of[pair], fits[pair] = (explanation, order), [request.profile.name]
+                left_out = patches_left_out(order, raw, explanation.conflicts)
+                platforms = _on_other_platforms(request, cut_off, explanation.tried)
+                of[pair], fits[pair] = (explanation, order, left_out, platforms), [request.profile.name]
                 told[pair] = ConflictReport(text="", data={})  # keeps the place of the pair
             progress.say(pair)
-    for pair, (explanation, order) in of.items():
+    for pair, (explanation, order, left_out, platforms) in of.items():
         shown = _for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
-        told[pair] = ConflictReport(text=text(pair, shown, order), data=data(shown))
+        told[pair] = ConflictReport(text=text(pair, shown, order, left_out, platforms), data=data(shown))
     return told
+
+
+def _on_other_platforms(request: Request, cut_off: CutOff, tried: Sequence[Tried]) -> Mapping[str, tuple[int, ...]]:
+    """Say which sets of edits resolve on the profile's other platforms too: a patch is for all of them."""
+    from patchlock.catalogue.pairs import refusal_reason
+    from patchlock.locks import relock
+    from patchlock.locks.conflicts.explanation import applicable_remedies
+
+    found = {}
+    for platform in request.profile.platforms if tried else ():
+        if platform != request.platform and refusal_reason(request.app, request.profile, platform) is None:
+            order, raw = relock.collect_inputs(dataclasses.replace(request, platform=platform), cut_off)
+            found[platform.name] = applicable_remedies(order, raw, tried)
+    return found
 
 
 def _for_profiles(explanation: Explanation, order: ResolutionInputs, profiles: tuple[str, ...]) -> Explanation:
@@ -95,20 +112,39 @@ def _same(pair: str, first: str, numbers: Sequence[int]) -> ConflictReport:
     return ConflictReport(text=sentence, data={"same_as": first, "sets": [number + 1 for number in numbers]})
 
 
-def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
-    """Say it to a person: a sentence, the conflicts, the sets of edits, the first as tables, and uv's own words."""
+def text(
+    pair: str,
+    explanation: Explanation,
+    order: ResolutionInputs,
+    left_out: Sequence[Patch] = (),
+    platforms: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> str:
+    """Say it to a person: a sentence, the conflicts, the sets of edits, the first as tables, and uv's own words.
+
+    Args:
+        pair: as `pair_name` has it.
+        explanation: of it.
+        order: of it.
+        left_out: patches of the app that leave the profile out, and with which it resolves.
+        platforms: other platforms of the profile, and the positions of the sets of edits that resolve there.
+    """
+    profile = order.profile.name
     until = f", with files until {order.as_of}" if order.as_of else ""
     machine = f"Python {order.profile.python} on {order.platform.name}{until}"
     lines = [f"{pair}: {_sentence(explanation)}", f"(all for {machine}: {order.profile.origin})"]
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"conflict {number}"]
         lines += [f"  {row}" for row in _table(conflict)]
-    if elsewhere := _on_other_profiles(explanation, order):
-        lines += ["", *elsewhere]
+    if left_out:
+        listed = ", ".join(f"{patch.id} ({patch.origin})" for patch in left_out)
+        lines += ["", f"it resolves (tried with uv) with {profile} added to the `profiles` of these patches: {listed}"]
     if explanation.builds:
         lines += ["", *_builds(explanation, order)]
     for number, tried in enumerate(explanation.tried, 1):
-        lines += ["", f"edit set {number}: resolves to {len(tried.versions)} packages"]
+        lines += [
+            "",
+            f"edit set {number}: resolves to {len(tried.versions)} packages on {_where(number - 1, order, platforms)}",
+        ]
         lines += [f"  {row}" for row in _changes(tried)]
     if explanation.tried and explanation.tried[0].remedy.written:
         lines += [
@@ -126,25 +162,11 @@ def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
     return "\n".join(lines)
 
 
-def _on_other_profiles(explanation: Explanation, order: ResolutionInputs) -> list[str]:
-    """Name the app's patches that change what cannot be together, but not on this profile, which may be newer."""
-    profile = order.profile.name
-    changing: dict[str, list[Patch]] = {
-        str(culprit.member.name): []
-        for conflict in explanation.conflicts
-        for culprit in conflict.culprits
-        if culprit.member
-    }
-    for patch in order.app.patches:
-        if (name := getattr(patch.op, "name", None)) in changing:
-            changing[name].append(patch)
-    return [
-        f"patch {patch.id} changes {name}, but not on {profile}: if it should, add {profile} to its `profiles` "
-        f"({patch.origin})"
-        for name, patches in changing.items()
-        if not any(not patch.profiles or profile in patch.profiles for patch in patches)
-        for patch in patches
-    ]
+def _where(position: int, order: ResolutionInputs, platforms: Mapping[str, Sequence[int]]) -> str:
+    """List the platforms on which a set of edits resolves, and those on which it does not."""
+    there = [order.platform.name, *(name for name, sets in platforms.items() if position in sets)]
+    lacking = [name for name, sets in platforms.items() if position not in sets]
+    return ", ".join(there) + (f"; not on {', '.join(lacking)}" if lacking else "")
 
 
 def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:

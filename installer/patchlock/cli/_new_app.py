@@ -286,7 +286,7 @@ def _report(
     ids = {outcome.patch for outcome in proposed.outcomes}
     lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
     lines += [f"  {problem}" for problem in proposed.problems]
-    lines += _of_lock(locked)
+    lines += _of_lock(locked, file)
     lines += [
         f"  {one.profile} on {one.platform}: " + (_packages(one.packages) if one.packages else f"refused: {one.why}")
         for one in others
@@ -332,18 +332,19 @@ def _issue_lines(issue: Issue) -> list[str]:
     return [*lines, f"    (and {more} more; --json has all)"] if more > 0 else lines
 
 
-def _of_lock(locked: LockResult) -> list[str]:
+def _of_lock(locked: LockResult, file: Path) -> list[str]:
     from patchlock.model.errors import PolicyError
 
+    again = f"remove {file.parent}, and propose it again"
     lines = [f"added to it: {edit}" for edit in locked.edits]
     if locked.error is None:
         return [*lines, f"lock: {locked.pair}: {_packages(locked.packages)}"]
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
     if locked.stuck is not None:
         lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
-        lines += ["", _hint(locked.stuck[0])] if not locked.attempts else []
+        lines += ["", _hint(locked.stuck[0], again)] if not locked.attempts else []
     elif isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
-        lines.append("`--solve` looks for what keeps the rules, and writes it into the proposal")
+        lines.append(f"{again} with `--solve`, which looks for what keeps the rules, and writes it into the proposal")
     if locked.attempts:
         lines += ["", "`--solve` has tried these and found no lock; none of it is in the proposal:"]
         lines += [f"  {attempt}" for attempt in locked.attempts]
@@ -354,17 +355,17 @@ def _packages(count: int) -> str:
     return f"{count} package{'' if count == 1 else 's'}"
 
 
-def _hint(found: Explanation) -> str:
+def _hint(found: Explanation, again: str) -> str:
     """Say what `--solve` does about a conflict, and what it costs."""
     seconds = click.get_current_context().params["explain"]
     longer = f"it looks for {seconds:g} s at most (--explain SECONDS), and takes files of later days if need be"
     if found.builds:
-        return f"`--solve` writes the [[build]] above and what else resolves into the proposal; {longer}"
+        return f"{again} with `--solve`, which writes the [[build]] above and what else resolves into it; {longer}"
     if found.tried:
-        return f"`--solve` writes edit set 1 into the proposal; {longer}"
+        return f"{again} with `--solve`, which writes edit set 1 into the proposal; {longer}"
     if found.is_complete:
-        return f"no edits for files of that day resolve it: `--solve` looks further; {longer}"
-    return "no edits were found in that time: give it more with --explain SECONDS"
+        return f"no edits for files of that day resolve it: {again} with `--solve`, which looks further; {longer}"
+    return f"no edits were found in that time: {again}, with more time: --explain SECONDS"
 
 
 def _data(

@@ -23,7 +23,7 @@ from packaging.version import Version
 from patchlock.core import uv
 from patchlock.distributions import policy
 from patchlock.distributions.policy.declared import Kind
-from patchlock.distributions.policy.fitting import gone, only_sdists
+from patchlock.distributions.policy.fitting import gone, only_sdists, uploaded_until
 from patchlock.locks import wheel_choice
 from patchlock.locks.reasons import with_files
 from patchlock.model.app import PairLike
@@ -225,11 +225,12 @@ def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:
 
 
 def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
-    """Name what the index has as sdists alone, and the newest version of each; arguments as `missing_wheels`.
+    """Name what a lock can have as sdists alone, and the newest version of each; arguments as `missing_wheels`.
 
-    Of what other distributions ask for, it is as uv says it: in these versions.
+    What is plain Python is among them where its wheels came after the cut-off. Of what other distributions ask for, it
+    is as uv says it: in these versions.
     """
-    wanted, offered = _doubtful(order, words)
+    wanted, offered = _in_time(order, *_doubtful(order, words))
     ranges = {canonicalize_name(name): Requirement(f"{name}{bound}") for name, bound in _NO_WHEELS_OF.findall(words)}
     return only_sdists((*wanted, *ranges.values()), offered)
 
@@ -237,10 +238,10 @@ def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
 def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
     """Name what uv misses wheels of although the index has some, with the newest version that has an sdist.
 
-    They are for other machines, or were uploaded after the cut-off; of these only what is plain Python is built.
+    They are for other machines; or their upload time is not known, then only what is plain Python is built.
     Arguments as `missing_wheels`.
     """
-    _, offered = _doubtful(order, words)
+    _, offered = _in_time(order, *_doubtful(order, words))
     missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
     found = []
     for name in sorted(missed & offered.keys()):
@@ -252,6 +253,19 @@ def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
         if wheels and sdists and (is_late or is_foreign):
             found.append((name, max(sdists, key=lambda version: (not version.is_prerelease, version))))
     return tuple(found)
+
+
+def _in_time(
+    order: ResolutionInputs, wanted: list[Requirement], offered: dict[NormalizedName, tuple[IndexFile, ...]]
+) -> tuple[list[Requirement], dict[NormalizedName, tuple[IndexFile, ...]]]:
+    """Keep the files of the cut-off, but all of what would have to be compiled only because its wheels came later."""
+    found = {}
+    for name, files in offered.items():
+        kept = uploaded_until(files, order.cut_offs.get(name, order.as_of))
+        late = [one.filename for one in files if one not in kept and one.filename.endswith(".whl")]
+        is_plain = all(filename.endswith("-none-any.whl") for filename in late)
+        found[name] = kept if is_plain or any(one.filename.endswith(".whl") for one in kept) else files
+    return wanted, found
 
 
 def _sdist(filename: str) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Pins that no file fits: of another Python, another machine, or a build that a recorded index lacks; pure.
+"""Pins that a profile cannot have: its index lacks them, no wheel fits its machine, or it bounds them; pure.
 
 A pin moves as little as can be, up before down, and the torch family moves as one, by its table. Each edit is for the
 profiles alone that need it.
@@ -20,11 +20,15 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import Issue, ProposedPatch
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
-from patchlock.locks.wheel_choice import best_wheel
+from patchlock.locks.wheel_choice import best_wheel, marker_environment
+from patchlock.model.fits import Platform
+from patchlock.model.lock_rules import Constraint
 from patchlock.model.policy import Family, IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
 
+_REASONS = 3
+"""Of all profiles, that are told in one line."""
 Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
 
 
@@ -37,31 +41,93 @@ class Offers:
     """Those of the profile."""
     files: Mapping[NormalizedName, tuple[IndexFile, ...]]
     """What the machine's index has."""
+    left_out: frozenset[NormalizedName] = frozenset()
+    """What patches take out on the profile, or give a version."""
 
     @cached_property
-    def _recorded(self) -> Mapping[NormalizedName, list[str]]:
-        found: dict[NormalizedName, list[str]] = {}
-        for index in self.indexes:
-            for wheel in index.wheels:
-                if wheel.name not in self.profile.from_pypi:
-                    found.setdefault(wheel.name, []).append(wheel.filename)
-        return found
+    def _recorded(self) -> Mapping[NormalizedName, RecordedIndex]:
+        """Say which recorded index has a name: the first one hides the others."""
+        names = ((wheel.name, index) for index in reversed(self.indexes) for wheel in index.wheels)
+        return {name: index for name, index in names if name not in self.profile.from_pypi}
 
-    def versions(self, name: NormalizedName) -> frozenset[Version]:
-        """Give the versions with a wheel for one of the profile's platforms, without local tags."""
-        names = self._recorded.get(name) or [file.filename for file in self.files.get(name, ()) if file.yanked is None]
-        by_version: dict[Version, list[str]] = {}
+    def _wheels(self, name: NormalizedName) -> Mapping[Version, list[str]]:
+        """Gather the wheels of a name by their version, without local tag."""
+        if (index := self._recorded.get(name)) is not None:
+            names = [wheel.filename for wheel in index.wheels if wheel.name == name]
+        else:
+            names = [file.filename for file in self.files.get(name, ()) if file.yanked is None]
+        found: dict[Version, list[str]] = {}
         for filename in names:
             if filename.endswith(".whl"):
                 try:
-                    by_version.setdefault(Version(parse_wheel_filename(filename)[1].public), []).append(filename)
+                    found.setdefault(Version(parse_wheel_filename(filename)[1].public), []).append(filename)
                 except (InvalidWheelFilename, InvalidVersion):
                     continue
+        return found
+
+    @property
+    def platform(self) -> Platform:
+        """Give the platform that pins are moved for."""
+        return self.profile.platforms[0]
+
+    @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """What markers see there."""
+        return marker_environment(self.platform, self.profile.python) | {"extra": ""}
+
+    def _bounds(self, name: NormalizedName) -> list[Constraint]:
+        """Give the profile's constraints on a name."""
+        named = [one for one in self.profile.rules.constraints if canonicalize_name(one.requirement.name) == name]
+        markers = ((one, one.requirement.marker) for one in named)
+        return [one for one, marker in markers if marker is None or marker.evaluate(dict(self.environment))]
+
+    def versions(self, name: NormalizedName) -> frozenset[Version]:
+        """Give the versions that the profile allows, with a wheel for its first platform, without local tags."""
+        bounds = self._bounds(name)
+        found = {
+            version: [one for one in wheels if all(_is_within(one, bound) for bound in bounds)]
+            for version, wheels in self._wheels(name).items()
+        }
         return frozenset(
-            version
-            for version, wheels in by_version.items()
-            if any(best_wheel(wheels, platform, self.profile) for platform in self.profile.platforms[:1])
+            version for version, wheels in found.items() if best_wheel(wheels, self.platform, self.profile)
         )
+
+    def is_left_out(self, name: NormalizedName) -> bool:
+        """Say whether the lock has none of a name, or a version that no pin chooses."""
+        return name in self.left_out or any(rule.name == name for rule in self.profile.rules.exclusions)
+
+    def why_not(self, name: NormalizedName, version: Version) -> tuple[str, str]:
+        """Say why the profile cannot have a version, a clause, and where that stands."""
+        wheels = self._wheels(name).get(version, [])
+        for bound in self._bounds(name):
+            if not any(_is_within(one, bound) for one in wheels) and version not in bound.requirement.specifier:
+                return f"the profile {self.profile.name} takes only {bound.requirement}", bound.origin.file
+        machine = f"for Python {self.profile.python} on {self.platform.name}"
+        if (index := self._recorded.get(name)) is not None:
+            kept = index.keep.distributions if index.keep is not None else ()
+            outside = [k for k in kept if canonicalize_name(k.name) == name and version not in k.specifier]
+            if wheels:
+                why = f"the recorded index {index.name} has no wheel of {name} {version} {machine}"
+            elif outside:
+                why = f"the recorded index {index.name} has only {outside[0]}"
+            else:
+                why = f"the recorded index {index.name} has no {name} {version}"
+            return why, index.origin.file
+        return f"{name} {version} has no wheel {machine if wheels else 'on the index'}", f"PyPI: {name}, its files"
+
+
+def _is_within(wheel: str, bound: Constraint) -> bool:
+    return bound.requirement.specifier.contains(parse_wheel_filename(wheel)[1], prereleases=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Move:
+    """A pin that becomes another specifier."""
+
+    name: NormalizedName
+    specifier: str
+    why: str
+    source: str
 
 
 def repair(
@@ -75,18 +141,19 @@ def repair(
         families: whose pins move together.
         link: names a place of upstream as a reader can open it, by path and line.
     """
-    moved: dict[tuple[NormalizedName, str], list[str]] = {}
+    moved: dict[tuple[NormalizedName, str], list[tuple[str, _Move]]] = {}
     for offer in offers:
-        for name, specifier in _moved(asked, offer, families):
-            moved.setdefault((name, specifier), []).append(offer.profile.name)
-    sections = [_section(name, specifier, asked[name], tuple(on), link) for (name, specifier), on in moved.items()]
+        for move in _moved(asked, offer, families):
+            moved.setdefault((move.name, move.specifier), []).append((offer.profile.name, move))
+    sections = [_section(moves, asked[name], link) for (name, _), moves in moved.items()]
     places = tuple(dict.fromkeys(one.found for name, _ in moved for one in asked[name] if pin(one) is not None))
+    reasons = list(dict.fromkeys(move.why for moves in moved.values() for _, move in moves))
     issue = Issue(
         name="pin-without-wheel",
-        title="a pin that no wheel fits",
-        means="no lock can be made with it: its files are for another Python, or another machine",
+        title="a pin that cannot be had",
+        means="; ".join(reasons[:_REASONS]) + ("; and more, each in its patch" if reasons[_REASONS:] else ""),
         found=places,
-        remedy="the nearest version that has one is taken, on the profiles that need it",
+        remedy="the nearest version that can is taken, on the profiles that need it",
     )
     return tuple(sections), (issue,) if places else ()
 
@@ -124,25 +191,26 @@ def head_with_member(head: Version, member: NormalizedName, family: Family, offe
     return nearest(head, {fits for version, row in rows if version in members for fits in row.fits if fits in heads})
 
 
-def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[tuple[NormalizedName, str]]:
+def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[_Move]:
     in_family: set[NormalizedName] = set()
-    environment = _environment(offer.profile)
+    asked = {name: located for name, located in asked.items() if not offer.is_left_out(name)}
     for family in families:
-        pins = {name: _pin(asked, name, environment) for name in (family.head, *family.members) if name in asked}
+        names = [name for name in (family.head, *family.members) if name in asked]
+        pins = {name: _pin(asked, name, offer.environment) for name in names}
         in_family |= {name for name, version in pins.items() if version is not None}
         yield from _of_family(family, {n: v for n, v in pins.items() if v is not None}, offer)
     for name in asked:
-        wanted = _pin(asked, name, environment)
+        wanted = _pin(asked, name, offer.environment)
         if wanted is None or name in in_family:
             continue
         versions = offer.versions(name)
         if versions and wanted not in versions and (near := nearest(wanted, versions)) is not None:
-            yield name, f">={wanted},<{near.major + 1}" if near > wanted else f"<={wanted}"
+            specifier = f">={wanted},<{near.major + 1}" if near > wanted else f"<={wanted}"
+            why, source = offer.why_not(name, wanted)
+            yield _Move(name=name, specifier=specifier, why=why, source=source)
 
 
-def _of_family(
-    family: Family, pins: Mapping[NormalizedName, Version], offer: Offers
-) -> Iterator[tuple[NormalizedName, str]]:
+def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Offers) -> Iterator[_Move]:
     heads = offer.versions(family.head)
     lacks = [name for name, wanted in pins.items() if (have := offer.versions(name)) and wanted not in have]
     if not lacks or not heads:
@@ -151,22 +219,26 @@ def _of_family(
     if wanted is None:
         row = next(family.members[name].get(pins[name]) for name in lacks)
         wanted = min(row.fits) if row is not None else min(heads)
-    fitting = [
-        head
-        for head in heads
-        if all(
-            any(head in row.fits and version in offer.versions(name) for version, row in family.members[name].items())
-            for name in pins
-            if name != family.head
-        )
-    ]
+    fitting = [head for head in heads if all(_fitting(family, name, head, offer) for name in pins)]
     head = nearest(wanted, fitting)
     if head is None:
         return
     for name in pins:
-        member = head if name == family.head else companions(head, name, [family])
-        if member is not None and member != pins[name]:
-            yield name, f"=={member}"
+        member = max(_fitting(family, name, head, offer))
+        if member != pins[name]:
+            cause = name if name in lacks else lacks[0]
+            why, source = offer.why_not(cause, pins[cause])
+            if cause != name:
+                why = f"{name} must fit {cause}, and {why}"
+            yield _Move(name=name, specifier=f"=={member}", why=why, source=source)
+
+
+def _fitting(family: Family, name: NormalizedName, head: Version, offer: Offers) -> list[Version]:
+    """Give the versions of a member, or of the head itself, that a profile can have with one of the head."""
+    if name == family.head:
+        return [head]
+    have = offer.versions(name)
+    return [version for version, row in family.members[name].items() if head in row.fits and version in have]
 
 
 def _pin(asked: Asked, name: NormalizedName, environment: Mapping[str, str]) -> Version | None:
@@ -178,30 +250,25 @@ def _pin(asked: Asked, name: NormalizedName, environment: Mapping[str, str]) -> 
     return None
 
 
-def _environment(profile: Profile) -> dict[str, str]:
-    return {"python_version": str(profile.python), "python_full_version": f"{profile.python}.0", "extra": ""}
-
-
 def _section(
-    name: NormalizedName,
-    specifier: str,
-    located: Collection[LocatedRequirement],
-    profiles: tuple[str, ...],
-    link: Callable[..., str],
+    moves: Collection[tuple[str, _Move]], located: Collection[LocatedRequirement], link: Callable[..., str]
 ) -> ProposedPatch:
+    """Write one patch for the profiles that need the same move, each with its reason."""
+    (_, move), *_ = moves
     first = next(one for one in located if pin(one) is not None)
-    fields: dict[str, object] = {"name": name, "specifier": SpecifierSet(specifier)}
+    fields: dict[str, object] = {"name": move.name, "specifier": SpecifierSet(move.specifier)}
     made = op("set-requirement", **fields)
     if made is None:
         raise ValueError(f"set-requirement does not take {fields}")  # a mistake of this module
     checks = ensures(("requirement", fields))
-    draft = Draft(op_name="set-requirement", op=made, slug=slug(name, specifier), ensures=checks, sites=len(located))
+    word = slug(move.name, move.specifier)
+    draft = Draft(op_name="set-requirement", op=made, slug=word, ensures=checks, sites=len(located))
     paths: dict[PurePosixPath, None] = dict.fromkeys(one.found.path for one in located)
     patch = dataclasses.replace(
         draft.patch(draft.slug, paths),
-        why=f"{first.requirement} has no wheel for the Python and the machines of these profiles",
-        source=f"PyPI: {canonicalize_name(name)}, its files",
-        profiles=profiles,
+        why="; ".join(dict.fromkeys(one.why for _, one in moves)),
+        source="; ".join(dict.fromkeys(one.source for _, one in moves)),
+        profiles=tuple(profile for profile, _ in moves),
     )
     comment = f"{first.found}; {link(first.found.path, first.found.line)}"
     return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=checks))

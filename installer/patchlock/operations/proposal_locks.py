@@ -233,13 +233,13 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
     newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
     found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
     while found:
-        table, says = _build_tables(found, {}, trying.platform.name)
+        table, says = _build_tables(found, {}, trying.platform.name, "")
         wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
         tried = _resolved(wanted, trying, pair, [*made.edits, says], tell)
         if tried.lock is None:
             break
         locked = {package.name: package.version for package in tried.lock.packages}
-        moved = {name: version for name, version in found.items() if locked.get(name) != plain[name]}
+        moved = {name: locked[name] for name in found if locked.get(name, plain[name]) != plain[name]}
         if moved == found:
             return tried
         found = moved
@@ -400,7 +400,8 @@ def _reason(
             known += [same] if same is not None else []
         if same is not None:
             return explanation.clause_with_cause(same)
-    return " ".join(error.what.split())[:300]
+    cause = explanation.first_cause("\n".join(error.evidence))
+    return " ".join(f"{error.what}: {cause}".removesuffix(": ").split())[:300]
 
 
 def _refused(proposal: Proposal, one: OtherLock) -> str:
@@ -432,7 +433,7 @@ def _edited(made: LockResult, trying: LockSettings, *, may_drop: bool) -> tuple[
     found, _ = made.stuck
     known = {name for table in made.proposal.tables for name in _built(table)}
     if builds := {name: version for name, version in found.builds if name not in known}:
-        table, says = _build_tables(builds, {}, trying.platform.name)
+        table, says = _build_tables(builds, {}, trying.platform.name, made.stuck[1].as_of)
         return dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table)), [says]
     return _mended(made.proposal, found, trying, may_drop=may_drop)
 
@@ -496,17 +497,19 @@ def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> 
     here = {name: version for name, version in needed.here if name not in known and name not in everywhere}
     if not everywhere and not here:
         return None
-    return _build_tables(everywhere, here, request.platform.name)
+    return _build_tables(everywhere, here, request.platform.name, order.as_of)
 
 
 def _build_tables(
-    everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str
+    everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str, as_of: str
 ) -> tuple[str, str]:
     """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
-    why, source = "the index has no wheel of these that fits", "PyPI: the file list of each"
-    tables = [document.build_table(everywhere, why=why, source=source)] if everywhere else []
+    why, source = "the index has no wheel of these versions", "PyPI: the file list of each"
+    until = f" among its files until {as_of[:10]}" if as_of else ""
+    tables = [document.build_table(everywhere, why=f"{why}{until}", source=source)] if everywhere else []
     if here:
-        tables.append(document.build_table(here, why=f"{why} there", source=source, platforms=(platform,)))
+        why = "the index has no wheel of these that fits there"
+        tables.append(document.build_table(here, why=f"{why}{until}", source=source, platforms=(platform,)))
     listed = ", ".join(f"{name} {version}" for name, version in (*everywhere.items(), *here.items()))
     return "\n\n".join(tables), f"[[build]] of {listed}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -46,11 +46,10 @@ from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
-from patchlock.distributions.policy.fitting import only_sdists
+from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
 from patchlock.model.addresses import without_secrets
-from patchlock.model.app import SharedSet
 from patchlock.model.errors import RequirementsError, UsageError
-from patchlock.model.patch import Outcome
+from patchlock.model.patch import Outcome, Patch
 from patchlock.model.policy import IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
@@ -256,8 +255,10 @@ def _draft(
     conda = _conda(files, paths, found, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
     offered = _offered(asked)
-    pins = _pins(asked, offered, wanted, profiles, [one for one in shared if one.name in taken], draft)
-    sdists, builds = _sdists(left, offered, draft)
+    patches = [patch for one in shared if one.name in taken for patch in one.patches]
+    patches += [section.written.patch for section in lines.sections]
+    pins = _pins(asked, offered, wanted, profiles, patches, draft)
+    sdists, builds = _sdists(left, offered, draft, clone.date)
     own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
     modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
     whole = dataclasses.replace(
@@ -300,14 +301,15 @@ def _pins(
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
     wanted: ProposalRequest,
     profiles: Iterable[Profile],
-    taken: Iterable[SharedSet],
+    patches: Collection[Patch],
     draft: Proposal,
 ) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
     offers = [
         _pin_repairs.Offers(
             profile,
             tuple(wanted.catalogue.index(name) for name in profile.indexes),
-            {name: files for name, files in offered.items() if name not in _replaced(taken, profile.name)},
+            offered,
+            _replaced(patches, profile.name),
         )
         for profile in profiles
         if profile.name == wanted.profile.name or wanted.for_all
@@ -315,9 +317,9 @@ def _pins(
     return _pin_repairs.repair(asked, offers, wanted.catalogue.rules().families, draft.link)
 
 
-def _replaced(sets: Iterable[SharedSet], profile: str) -> frozenset[NormalizedName]:
-    """Name the distributions whose version shared sets choose on a profile, or that they take out there."""
-    ops = (patch.op for one in sets for patch in one.patches if not patch.profiles or profile in patch.profiles)
+def _replaced(patches: Iterable[Patch], profile: str) -> frozenset[NormalizedName]:
+    """Name the distributions whose version patches choose on a profile, or that they take out there."""
+    ops = (patch.op for patch in patches if not patch.profiles or profile in patch.profiles)
     return frozenset(op.name for op in ops if isinstance(op, DropRequirement | RenameRequirement | SetRequirement))
 
 
@@ -372,13 +374,14 @@ def _sdists(
     asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
     draft: Proposal,
+    date: str,
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
-    """Find what the index has as sdists alone, and allow it to be built."""
+    """Find what the index has as sdists alone, and allow it to be built, in the version of the commit's day."""
     wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
     # A pin without a wheel moves to a version that has one, where there is any.
     listed = {name: files for name, files in offered.items() if name in asked}
     never = {name for name, files in listed.items() if not any(file.filename.endswith(".whl") for file in files)}
-    found = dict(only_sdists(wanted, {name: offered[name] for name in never}))
+    found = dict(only_sdists(wanted, {n: uploaded_until(offered[n], date) or offered[n] for n in never}))
     if not found:
         return (), ()
     places = tuple(one.found for name in found for one in asked[name])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from patchlock.catalogue import _apps_and_profiles, table_reader
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.model.origins import Origin
-from patchlock.model.patch import Ensure, Op, Patch
+from patchlock.model.patch import Ensure, Expect, Op, Patch
 from patchlock.model.toml_text import item
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _table(written: Written) -> Table:
     rows = {"id": patch.id, "why": patch.why, "source": patch.source, "op": patch.op_name, "paths": patch.paths}
     chosen = {"literal": patch.literal, "profiles": patch.profiles, "after": patch.after}
     rows |= {key: value for key, value in chosen.items() if value}
-    for key, value in (rows | {"expect": {"sites": patch.expect.sites}} | _fields(patch.op)).items():
+    expect = {"expect": fields} if (fields := _fields(patch.expect)) else {}
+    for key, value in (rows | expect | _fields(patch.op)).items():
         table.append(key, item(value))
     ensures = tomlkit.aot()
     for name, ensure in written.ensures:
@@ -84,8 +85,8 @@ def _table(written: Written) -> Table:
     return table
 
 
-def _fields(one: Op | Ensure) -> dict[str, object]:
-    """Give the keys of an op or a check; those with their default are left out."""
+def _fields(one: Op | Ensure | Expect) -> dict[str, object]:
+    """Give the keys of an op, of a check or of what is expected; those with their default are left out."""
     fields = dataclasses.fields(one)  # type: ignore[arg-type]
     read = ((field.name.replace("_", "-"), getattr(one, field.name), field.default) for field in fields)
     return {key: value for key, value, default in read if value != default}

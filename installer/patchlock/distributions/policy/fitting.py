@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import fnmatch
 from collections.abc import Iterable, Mapping
 
@@ -201,6 +202,14 @@ def gone(requirements: Iterable[Requirement], offered: Mapping[NormalizedName, I
         if len(pins) == 1 and files and not any(of_version(file, Version(pins[0])) for file in files):
             clauses.append(f"the index has nothing of {_name(requirement)} {pins[0]}")
     return tuple(clauses)
+
+
+def uploaded_until(files: Iterable[IndexFile], cut_off: str) -> tuple[IndexFile, ...]:
+    """Keep the files that were uploaded until a cut-off, "" for none, or at a time that is not known."""
+    if not cut_off:
+        return tuple(files)
+    day = datetime.datetime.fromisoformat(cut_off)
+    return tuple(file for file in files if not file.uploaded or datetime.datetime.fromisoformat(file.uploaded) <= day)
 
 
 def only_sdists(

@@ -23,6 +23,7 @@ from patchlock.locks.conflicts.model import CUT_OFF, Atoms, Edit, Member, Questi
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.errors import CommandFailedError, NetworkError, UnsatisfiableError
 from patchlock.model.lock_rules import LockRules
+from patchlock.model.patch import Patch
 from patchlock.patches import engine
 
 Files = Mapping[PurePosixPath, bytes]
@@ -71,9 +72,14 @@ def clause_with_cause(conflict: Conflict) -> str:
         member = conflict.culprits[0].member
         of = "it" if member is not None and member.name == found[1] else f"{found[1]}, which it needs,"
         return f"{said}: {of} has no wheel that fits"
-    found = re.search(r"\bBecause (.+?),? we can conclude", words)
     named = f" and you require {_named(conflict.culprits[0])}"
-    return f"{said}: {found[1].removesuffix(named)}" if found else said
+    return f"{said}: {cause.removesuffix(named)}" if (cause := first_cause(words)) else said
+
+
+def first_cause(words: str) -> str:
+    """Give what uv's words about a conflict say first, a clause; "" where they begin otherwise."""
+    found = re.search(r"\bBecause (.+?),? we can conclude", " ".join(words.split()))
+    return found[1] if found else ""
 
 
 def _named(culprit: Culprit) -> str:
@@ -221,12 +227,18 @@ def conflict_of(
 
 
 def _recorded(name: NormalizedName, order: ResolutionInputs) -> str:
+    index, versions = _fitting_versions(name, order)
+    return f"{index} has {', '.join(map(str, versions)) or 'none for this machine'}" if index else ""
+
+
+def _fitting_versions(name: NormalizedName, order: ResolutionInputs) -> tuple[str, list[Version]]:
+    """Name the recorded index that has a distribution, "" for none, and its versions for this machine, sorted."""
     for index in order.indexes:
         wheels = [wheel for wheel in index.wheels if wheel.name == name]
         if wheels:
             fits = {w.version for w in wheels if wheel_choice.best_wheel([w.filename], order.platform, order.profile)}
-            return f"{index.name} has {', '.join(map(str, sorted(fits))) or 'none for this machine'}"
-    return ""
+            return index.name, sorted(fits)
+    return "", []
 
 
 def _taken(name: NormalizedName, answer: Solved) -> str:
@@ -273,6 +285,25 @@ def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tri
     return tuple(found)
 
 
+def patches_left_out(order: ResolutionInputs, raw: Files, conflicts: Sequence[Conflict]) -> tuple[Patch, ...]:
+    """Find patches of the app that leave the profile out, and with which the order resolves; arguments as `explain`.
+
+    Those that another profile has are tried together: of several pins of one name, each profile has its own.
+    """
+    here = order.profile.name
+    names = {str(one.member.name) for conflict in conflicts for one in conflict.culprits if one.member}
+    others = [p for p in order.app.patches if p.profiles and here not in p.profiles and not p.optional]
+    others = [p for p in others if getattr(p.op, "name", None) in names]
+    nothing = Remedy(changes=(), written=(), without=(), by_hand=())
+    for profile in dict.fromkeys(name for patch in others for name in patch.profiles):
+        added = tuple(patch for patch in others if profile in patch.profiles)
+        wanted = [p for p in order.app.patches if p in added or p in engine.for_profile([p], here)]
+        files = edits.applied(wanted, nothing, raw, order.requirements)
+        if files is not None and resolves(order, nothing, files) is not None:
+            return added
+    return ()
+
+
 def resolves(order: ResolutionInputs, remedy: Remedy, files: Files, *, config: str = "") -> Solved | None:
     """Resolve an order with other requirement files, and without the constraints or the cut-off that a remedy names."""
     gone = {str(change.member.requirement) for change in remedy.changes if change.member and change.member.path is None}
@@ -315,5 +346,9 @@ def _reason(edit: Edit, members: Sequence[Member], cores: Sequence[Core], order:
     if CUT_OFF in core.atoms:
         where += f" with files until {order.as_of[:10]}"
     if len(names) == 1:
-        return f"{names[0]} cannot be installed for {where}"
+        requirement = members[indexes[0]].requirement
+        recorded, versions = _fitting_versions(members[indexes[0]].name, order)
+        has_none = recorded and not any(requirement.specifier.contains(one, prereleases=True) for one in versions)
+        of_index = f": the recorded index {recorded} has none that fits" if has_none else ""
+        return f"{names[0]} cannot be installed for {where}{of_index}"
     return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together for {where}"
