@@ -44,13 +44,13 @@ def test_a_member_that_the_index_lacks_moves_nothing() -> None:
 def repaired(
     *requirements: str, profiles: tuple[str, ...] = ("cpu",), files: tuple[str, ...] = ()
 ) -> tuple[dict[str, ProposedPatch], tuple[Issue, ...]]:
-    """Move the pins of requirements; `files` are the index's."""
+    """Move the pins of requirements; `files` are the index's, those with `!` yanked."""
     asked: dict[NormalizedName, tuple[LocatedRequirement, ...]] = {}
     for number, text in enumerate(requirements, 1):
         requirement, name = Requirement(text), canonicalize_name(Requirement(text).name)
         found = Finding(path=PurePosixPath("pyproject.toml"), line=number, text=text)
         asked[name] = (*asked.get(name, ()), LocatedRequirement(requirement=requirement, found=found))
-    listed = [IndexFile(filename=filename, sha256="", yanked=None) for filename in files]
+    listed = [IndexFile(filename=one.lstrip("!"), sha256="", yanked="" if one[0] == "!" else None) for one in files]
     have = {name: tuple(one for one in listed if one.filename.startswith(f"{name}-")) for name in asked}
     offers = []
     for profile in map(CATALOGUE.profile, profiles):
@@ -77,8 +77,9 @@ def test_a_pin_outside_what_a_recorded_index_keeps_says_so() -> None:
             ("clock-1.0-cp39-cp39-win_amd64.whl", "clock-1.1-py3-none-any.whl"),
             "clock 1.0 has no wheel for Python 3.11 on linux-x86_64",
         ),
+        (("!clock-1.0-py3-none-any.whl", "clock-1.1-py3-none-any.whl"), "clock 1.0 was yanked from the index"),
     ],
-    ids=["only an sdist", "another machine"],
+    ids=["only an sdist", "another machine", "yanked"],
 )
 def test_a_pin_that_no_wheel_fits_says_so(files: tuple[str, ...], why: str) -> None:
     (section,) = repaired("clock==1.0", files=files)[0].values()

@@ -20,6 +20,7 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import Issue, ProposedPatch
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
+from patchlock.distributions.policy.fitting import of_version
 from patchlock.locks.wheel_choice import best_wheel, marker_environment
 from patchlock.model.fits import Platform
 from patchlock.model.lock_rules import Constraint
@@ -113,6 +114,8 @@ class Offers:
             else:
                 why = f"the recorded index {index.name} has no {name} {version}"
             return why, index.origin.file
+        if not wheels and any(one.yanked is not None and of_version(one, version) for one in self.files.get(name, ())):
+            return f"{name} {version} was yanked from the index", f"PyPI: {name}, its files"
         return f"{name} {version} has no wheel {machine if wheels else 'on the index'}", f"PyPI: {name}, its files"
 
 
