@@ -88,12 +88,13 @@ def run_patch_tests(app: App, wanted: PatchTestRequest) -> PatchTestResult:
     by_id = {patch.id: patch for patch in patches}
     read = [case for case in patch_cases.read(wanted.catalogue.root, app) if case.patch in by_id]
     shared = {patch.id for one in app.shared for patch in one.patches}  # their cases know nothing of this app's patches
+    evaluator = Memoized()
     together = [
         f"{case.patch}/{case.name}: {problem}"
         for case in read
         if case.patch not in shared
         for group in _groups(patches, wanted)
-        for problem in trials.problems_together(group, case.before)
+        for problem in trials.problems_together(group, case.before, evaluator)
     ]
     tried = PatchTestResult(
         app=app.name,
