@@ -311,10 +311,20 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert done.stdout == f"{clone} {told}", done.stderr
     change(clone.parent / "public", 'device = "cuda"', "device = best()")
     done = patchlock("patch", "update", "--source", str(clone))
-    assert done.returncode == 0, done.stderr
     assert "cpu  finds nothing\n" in done.stdout
     told = "cpu: it finds nothing to change in **/*.py any more; this edit is no longer in the tree"
-    assert done.stderr == f"warning: {told}\n"
+    file = clone.parent / "patches.toml"
+    way_on = (
+        f"orrect the patch in {file}; if upstream needs it no more, remove it there, or leave it out of this folder "
+        "with `--without cpu`"
+    )
+    assert (done.returncode, done.stderr) == (1, f"warning: {told}\nC{way_on}.\n")
+    again = patchlock("patch", "apply", *options, "--json")
+    assert again.returncode == 1, "a hook that is run again does not pass"
+    error = json.loads(again.stdout)["error"]
+    assert (error["code"], error["remedy"]) == ("patch", f"c{way_on}")
+    assert patchlock("patch", "apply", *options, "--without", "cpu").returncode == 0
+    assert patchlock("patch", "apply", *options, "--with", "cpu").returncode == 0, "it has nothing to lose any more"
 
 
 def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone: Path, patchlock: Patchlock) -> None:

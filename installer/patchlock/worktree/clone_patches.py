@@ -51,6 +51,8 @@ class Applied:
     moved: Moved
     warnings: tuple[str, ...]
     """Advisory patches that were left out, and files that a patch could not read; a sentence each."""
+    lost: tuple[str, ...] = ()
+    """As in `Manifest`."""
 
 
 def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
@@ -109,10 +111,12 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
     undo_command = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
+    idle = _own_idle(wanted, patched)
+    lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
-        _remember(tree, wanted, upstream, applied, dataclasses.replace(patched, outcomes=outcomes))
+        _remember(tree, wanted, upstream, applied, dataclasses.replace(patched, outcomes=outcomes), lost)
     return Applied(
         upstream=upstream,
         applied=applied,
@@ -120,23 +124,28 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         moved=moved,
         warnings=(
             *warnings(patched),
-            *_lost(wanted, patched, known),
+            *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(f"{replaced(edit)}; {undo_command} brings yours back" for edit in (*moved.replaced, *committed)),
         ),
+        lost=lost,
     )
 
 
-def _lost(wanted: PatchSet, patched: Patched, known: Manifest | None) -> Iterable[str]:
-    """Say of the user's own patches, those of a file, which required ones find nothing: their edit may not be there."""
-    before = {outcome.patch for outcome in known.outcomes if outcome.kind in APPLIED} if known else set()
-    for outcome in patched.outcomes if not wanted.profile else ():
-        if outcome.kind is OutcomeKind.GONE and outcome.patch not in patched.advisory:
-            patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-            told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
-            if patch.id in before:
-                yield f"{told} any more; this edit is no longer in the tree"
-            else:
-                yield f"{told}; see whether the file has the edit already"
+def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
+    """Give the required patches of the user's own, those of a file, that find nothing: their edit may not be there."""
+    gone = {outcome.patch for outcome in patched.outcomes if outcome.kind is OutcomeKind.GONE} - patched.advisory
+    return tuple(patch for patch in wanted.patches if patch.id in gone) if not wanted.profile else ()
+
+
+def _once_there(known: Manifest) -> set[str]:
+    return {*known.lost, *(outcome.patch for outcome in known.outcomes if outcome.kind in APPLIED)}
+
+
+def _told_idle(patch: Patch, is_lost: bool) -> str:
+    told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
+    return told + (
+        " any more; this edit is no longer in the tree" if is_lost else "; see whether the file has the edit already"
+    )
 
 
 def replaced(edit: ReplacedEdit) -> str:
@@ -272,7 +281,7 @@ def _configured(tree: Tree, key: str) -> str:
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether a tree has these patches already, without reading a file of it; not in the midst of a merge."""
     have = manifest.read(tree)
-    if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
+    if have is None or have.lost or have.digest != wanted.digest or not manifest.is_current(tree, have):
         return False
     return not (tree.is_clone and _branch_state.unfinished(tree.repository)[0])
 
@@ -352,7 +361,9 @@ def _make_private(tree: Tree) -> None:
     )
 
 
-def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, found: Patched) -> None:
+def _remember(
+    tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, found: Patched, lost: tuple[str, ...]
+) -> None:
     manifest.write(
         tree,
         Manifest(
@@ -369,6 +380,7 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             outcomes=found.outcomes,
             failures=found.failures,
             advisory=tuple(sorted(found.advisory)),
+            lost=lost,
         ),
     )
 
