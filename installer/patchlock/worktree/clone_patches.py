@@ -110,7 +110,6 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
-    undo_command = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
     idle = _own_idle(wanted, patched)
     lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
     if not moved.left_by_git:
@@ -125,7 +124,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         warnings=(
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
-            *(f"{replaced(edit)}; {undo_command} brings yours back" for edit in (*moved.replaced, *committed)),
+            *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
         ),
         lost=lost,
     )
@@ -151,6 +150,11 @@ def _told_idle(patch: Patch, is_lost: bool) -> str:
 def replaced(edit: ReplacedEdit) -> str:
     """Say which edit of the user's a patch has replaced."""
     return f"a patch replaced your edit at {edit.path}:{edit.line} ({edit.text}): {' or '.join(edit.patches)}"
+
+
+def _without(tree: Tree, edit: ReplacedEdit) -> str:
+    options = "".join(f" --without {name}" for name in edit.patches)
+    return f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}{options}`"
 
 
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
