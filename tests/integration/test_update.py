@@ -307,7 +307,8 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert patchlock("patch", "apply", *options).returncode == 0
     done = patchlock("patch", "update", "--source", str(clone))
     head = git(clone, "rev-parse", "HEAD")[:12]
-    told = f"has the patches already, and upstream has nothing newer than commit {head}: nothing to do\n"
+    asked = f"origin/main, which it follows, has nothing newer than commit {head}"
+    told = f"has the patches already, and {asked}: nothing to do\n"
     assert done.stdout == f"{clone} {told}", done.stderr
     change(clone.parent / "public", 'device = "cuda"', "device = best()")
     done = patchlock("patch", "update", "--source", str(clone))

@@ -332,7 +332,8 @@ def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
     asked = ""
     if command == "patch update":
         newest = upstream_cache.commit_of(tree.repository, "@{upstream}") or ""
-        asked = f", and upstream has nothing newer than commit {newest[:12]}"
+        branch = upstream_cache.git("rev-parse", "--abbrev-ref", "@{upstream}", repository=tree.repository).text
+        asked = f", and {branch}, which it follows, has nothing newer than commit {newest[:12]}"
     _output.echo(f"{tree.root} has the patches{whose} already{asked}: nothing to do")
     return 0
 

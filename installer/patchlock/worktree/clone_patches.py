@@ -251,7 +251,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         tips = (newest, known, _fork_point(repository, ref, head))
         if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in tips if tip):
             raise UpstreamError(
-                f"{branch} has commits of its own, and upstream has gone on, so nothing was changed",
+                f"{branch} has commits of its own, and {remote}/{theirs} has gone on, so nothing was changed",
                 where=str(tree.root),
                 remedy=f"join them with `{clone} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
                 f"with `patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
