@@ -156,6 +156,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
+    is_committed = clone_patches.is_committed(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
@@ -164,6 +165,9 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     _output.echo(
         f"the patches are taken out of {written} file{'' if written == 1 else 's'} of {tree.root}{_kept(moved)}"
     )
+    if is_committed:
+        way = "commit what has changed to take them out there too" if written else "so they stay in your files"
+        _output.echo(f"your last commit still has patches: {way}")
     tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error

@@ -137,7 +137,8 @@ def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
 
 
 def _once_there(known: Manifest) -> set[str]:
-    return {*known.lost, *(outcome.patch for outcome in known.outcomes if outcome.kind in APPLIED)}
+    there = APPLIED | {OutcomeKind.FIXED_UPSTREAM}  # by a commit of a fork, where the clone is new
+    return {*known.lost, *(outcome.patch for outcome in known.outcomes if outcome.kind in there)}
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
@@ -322,6 +323,12 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         manifest.remove(tree)
     return moved
+
+
+def is_committed(tree: Tree) -> bool:
+    """Tell whether the commit that is checked out holds what we patched, so that `undo` leaves it there."""
+    applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    return applied is not None and head is not None and upstream_files.has_committed(tree, applied, head)
 
 
 def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:
