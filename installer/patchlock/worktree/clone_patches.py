@@ -429,7 +429,7 @@ def _in_tree(
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
     if present == change.after:
-        return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="")
+        return edited_file.outcome_as_left(outcome)
     if present == change.before:
         return outcome
     if present is None:
