@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_engine import patches
 
 from patchlock.catalogue import _apps_and_profiles
-from patchlock.catalogue.authoring import assembly, writing
+from patchlock.catalogue.authoring import assembly, drafts, writing
 from patchlock.catalogue.authoring.files import Likeness
 from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.patch import OutcomeKind, Patch
@@ -569,6 +569,19 @@ def test_encoding_and_line_endings_of_upstream_stay() -> None:
     assert authored.files == {path: Likeness.TEXT}
     patched = engine.apply(read_back(authored), {path: before})
     assert patched.changes[0].after == "\ufeffa==2\r\nb\r\n".encode("utf-16-le")
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ('os.environ.get("TOKENIZER", "bert-base-multilingual-cased")', "os-environ-get-tokenizer-bert-base"),
+        ('f("a_name_as_long_as_any_that_people_write")', "f-a-name-as-long-as-any-that-people"),
+        (f"f({'x' * 50})", "f"),
+        (f"{'x' * 50}(1)", "x" * 36),
+    ],
+)
+def test_id_ends_at_a_word_and_fits_a_table(call: str, name: str) -> None:
+    assert drafts.slug(call) == name
 
 
 def test_ids_begin_as_wanted_and_are_not_taken_twice() -> None:

@@ -137,7 +137,7 @@ def test_hook_that_cannot_renew_the_patches_lets_git_go_on(hooked: Path) -> None
     done = _git(hooked, "pull", "-q")
     assert done.returncode == 0
     assert "error[catalogue]" in done.stderr
-    assert done.stderr.endswith("patchlock: the patches were not renewed; see above\n")
+    assert done.stderr.endswith("patchlock: not every patch is renewed; see above\n")
     assert _git(hooked, "checkout", "-q", "-b", "other").returncode == 0
 
 

@@ -28,6 +28,23 @@ check = "no-string"
 value = "cuda"
 """
 
+FORM = (
+    """literal = ["cuda"]
+pattern = '"cuda"'
+replacement = "choose()"
+[[patch.ensure]]
+check = "no-string"
+value = "cuda"
+""",
+    """call = "get($*arguments)"
+argument = "device"
+value = '"cpu"'
+[[patch.ensure]]
+check = "no-string"
+value = "cuda"
+""",
+)
+
 BETA = """
 [[patch]]
 id = "beta-below-nine"
@@ -286,6 +303,18 @@ def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock
     assert json.loads(again.stdout)["error"]["code"] == "not-patched"
 
 
+def test_undo_says_that_a_commit_still_has_the_patches(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    git(clone, "commit", "-q", "-a", "-m", "my work")
+    done = patchlock("patch", "undo", "--source", str(clone))
+    told = "your last commit still has patches: commit what has changed to take them out there too\n"
+    assert done.stdout == f"the patches are taken out of 1 file of {clone}\n{told}"
+    git(clone, "reset", "-q", "--hard", "@{upstream}")
+    assert patchlock("patch", "apply", *options).returncode == 0
+    assert "still has" not in patchlock("patch", "undo", "--source", str(clone)).stdout
+
+
 def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     assert patchlock("patch", "apply", *options).returncode == 0
@@ -307,14 +336,25 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert patchlock("patch", "apply", *options).returncode == 0
     done = patchlock("patch", "update", "--source", str(clone))
     head = git(clone, "rev-parse", "HEAD")[:12]
-    told = f"has the patches already, and upstream has nothing newer than commit {head}: nothing to do\n"
+    asked = f"origin/main, which it follows, has nothing newer than commit {head}"
+    told = f"has the patches already, and {asked}: nothing to do\n"
     assert done.stdout == f"{clone} {told}", done.stderr
     change(clone.parent / "public", 'device = "cuda"', "device = best()")
     done = patchlock("patch", "update", "--source", str(clone))
-    assert done.returncode == 0, done.stderr
     assert "cpu  finds nothing\n" in done.stdout
     told = "cpu: it finds nothing to change in **/*.py any more; this edit is no longer in the tree"
-    assert done.stderr == f"warning: {told}\n"
+    file = clone.parent / "patches.toml"
+    way_on = (
+        f"orrect the patch in {file}; if upstream needs it no more, remove it there, or leave it out of this folder "
+        "with `--without cpu`"
+    )
+    assert (done.returncode, done.stderr) == (1, f"warning: {told}\nC{way_on}.\n")
+    again = patchlock("patch", "apply", *options, "--json")
+    assert again.returncode == 1, "a hook that is run again does not pass"
+    error = json.loads(again.stdout)["error"]
+    assert (error["code"], error["remedy"]) == ("patch", f"c{way_on}")
+    assert patchlock("patch", "apply", *options, "--without", "cpu").returncode == 0
+    assert patchlock("patch", "apply", *options, "--with", "cpu").returncode == 0, "it has nothing to lose any more"
 
 
 def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone: Path, patchlock: Patchlock) -> None:
@@ -324,6 +364,19 @@ def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone:
         0,
         "warning: cpu: it finds nothing to change in **/*.py; see whether the file has the edit already\n",
     )
+
+
+def test_committed_patch_that_finds_nothing_any_more_is_lost_in_a_new_clone_too(
+    clone: Path, patchlock: Patchlock
+) -> None:
+    file = clone.parent / "patches.toml"
+    file.write_text(PATCHES.replace('"replace-expression"', '"set-argument"').replace(*FORM))
+    change(clone, 'device = "cuda"', 'device = get(device="cpu")')
+    options = ("--patches", str(file), "--source", str(clone))
+    done = patchlock("patch", "apply", *options)
+    assert (done.returncode, "cpu  already fixed  app.py:4" in done.stdout) == (0, True), done.stdout + done.stderr
+    change(clone, 'device = get(device="cpu")', "device = best()")
+    assert patchlock("patch", "apply", *options).returncode == 1
 
 
 def test_conflict_of_gits_in_a_clone_is_an_error(clone: Path, patchlock: Patchlock) -> None:

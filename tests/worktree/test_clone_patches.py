@@ -243,6 +243,27 @@ def test_edit_of_the_patched_place_is_told_from_one_elsewhere(
     assert [(o.kind, o.detail) for o in outcomes] == [(kind, detail)]
 
 
+def test_status_says_of_what_upstream_fixed_the_same_as_apply(clone: Path, upstream: Path) -> None:
+    get = """op = "set-argument"
+paths = ["app.py"]
+call = "get($*arguments)"
+argument = "device"
+value = '"cpu"'
+ensure = [{ check = "no-string", value = "cuda" }]
+"""
+    wanted = dataclasses.replace(WANTED, patches=patches(choose=CHOOSE, get=get))
+    commit(upstream, app=FILE + 'get(device="cpu")\n')
+    git(clone, "pull", "-q")
+    tree, cache = trees.open_tree(clone), clone.parent / "cache"
+    done = clone_patches.apply(tree, wanted, cache)
+    assert done is not None
+    assert [o.kind for o in done.outcomes] == [OutcomeKind.NEEDED, OutcomeKind.FIXED_UPSTREAM]
+    for edit in ("", "mine = 1\n"):
+        (clone / "app.py").write_text(read(clone) + edit)
+        _, _, outcomes = clone_patches.status(tree, wanted, cache)
+        assert [o.kind for o in outcomes] == [OutcomeKind.ALREADY_OURS, OutcomeKind.FIXED_UPSTREAM]
+
+
 def test_folder_that_is_no_clone(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     folder.mkdir()

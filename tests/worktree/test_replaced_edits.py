@@ -69,7 +69,8 @@ def test_replaced_edit_is_said_and_undo_gives_the_tree_as_it_was(edited: Path) -
     before = git(edited, "status", "--short"), git(edited, "diff")
     done = apply(edited)
     assert "transformers>=4.43\n" in (edited / "requirements.txt").read_text()
-    assert said(done) == [SAID]
+    way_back = f"`patchlock patch apply --source {edited} --without transformers` brings yours back"
+    assert done.warnings == (f"{SAID}; {way_back}",), "the other patches stay"
     assert undo(edited) == (MINE, False)
     assert (git(edited, "status", "--short"), git(edited, "diff")) == before
     refs = git(edited, "for-each-ref", "--format=%(refname)", "refs/patchlock").split()

@@ -250,7 +250,7 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
     receipt = generations.current(request.installation)
     ours = receipt.patched.get(str(request.app.directory / outcome.path)) if receipt else None
     if present == change.after or (present is not None and sha256(present) == ours):
-        return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS)
+        return edited_file.outcome_as_left(outcome, outcome.detail)
     if present == change.before:
         return outcome
     if present is None:

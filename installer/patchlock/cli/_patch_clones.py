@@ -12,7 +12,7 @@ import click
 from patchlock.cli import _complete, _folders, _launcher, _options, _output
 from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
-from patchlock.model.errors import EditsMeetError
+from patchlock.model.errors import EditsMeetError, PatchError
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
@@ -156,6 +156,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
+    is_committed = clone_patches.is_committed(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
@@ -164,6 +165,9 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     _output.echo(
         f"the patches are taken out of {written} file{'' if written == 1 else 's'} of {tree.root}{_kept(moved)}"
     )
+    if is_committed:
+        way = "commit what has changed to take them out there too" if written else "so they stay in your files"
+        _output.echo(f"your last commit still has patches: {way}")
     tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error
@@ -332,7 +336,8 @@ def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
     asked = ""
     if command == "patch update":
         newest = upstream_cache.commit_of(tree.repository, "@{upstream}") or ""
-        asked = f", and upstream has nothing newer than commit {newest[:12]}"
+        branch = upstream_cache.git("rev-parse", "--abbrev-ref", "@{upstream}", repository=tree.repository).text
+        asked = f", and {branch}, which it follows, has nothing newer than commit {newest[:12]}"
     _output.echo(f"{tree.root} has the patches{whose} already{asked}: nothing to do")
     return 0
 
@@ -352,7 +357,7 @@ def warn(sentences: tuple[str, ...]) -> None:
 
 
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
-    """Say what was done, and give the exit code: 1 where the user has something to resolve."""
+    """Say what was done, and give the exit code: 1 where the user has something to resolve or an edit is lost."""
     from patchlock.cli._plan import outcome_data, outcome_lines
     from patchlock.worktree import move
 
@@ -373,7 +378,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "warnings": list(done.warnings),
             **_moved(done.moved),
         }
-        error = _edits_meet(tree, conflicts, command) if conflicts else None
+        error = _edits_meet(tree, conflicts, command) if conflicts else _lost(tree, wanted, done)
         return _output.succeed(command, data, git_first or error)
     if git_first and not done.moved.written:
         raise git_first
@@ -393,7 +398,25 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)
     if git_first:
         raise git_first
-    return 1 if conflicts else 0
+    lost = _lost(tree, wanted, done)
+    if lost and not conflicts:
+        _output.echo(f"{lost.remedy[0].upper()}{lost.remedy[1:]}.", err=True)
+    return 1 if conflicts or lost else 0
+
+
+def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
+    """Refuse to call a tree patched from which an edit of the user's own patches has gone; None where none has."""
+    if not done.lost:
+        return None
+    names, is_one = ", ".join(done.lost), len(done.lost) == 1
+    leave_out = " ".join(f"--without {name}" for name in done.lost)
+    return PatchError(
+        f"{names}: {'this edit is' if is_one else 'these edits are'} no longer in the tree",
+        where=str(tree.root),
+        remedy=f"correct {'the patch' if is_one else 'these patches'} in {wanted.origin}; if upstream needs "
+        f"{'it' if is_one else 'them'} no more, remove {'it' if is_one else 'them'} there, or leave "
+        f"{'it' if is_one else 'them'} out of this folder with `{leave_out}`",
+    )
 
 
 def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> EditsMeetError:

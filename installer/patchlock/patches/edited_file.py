@@ -88,8 +88,13 @@ def outcome_with_edits(
     problems = engine.failed_ensures(patch, change.path, data, evaluator)
     if problems and _is_place_edited(change, outcome, data):
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
-    detail = f"{WITH_EDITS}: {problems[0]}" if problems else WITH_EDITS
-    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail=detail)
+    return outcome_as_left(outcome, f"{WITH_EDITS}: {problems[0]}" if problems else WITH_EDITS)
+
+
+def outcome_as_left(outcome: Outcome, detail: str = "") -> Outcome:
+    """Say that a patch stands in a file as patchlock left it; what it found fixed there is none of ours."""
+    is_ours = outcome.kind is not OutcomeKind.FIXED_UPSTREAM
+    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS if is_ours else outcome.kind, detail=detail)
 
 
 def _is_place_edited(change: FileChange, outcome: Outcome, data: bytes) -> bool:

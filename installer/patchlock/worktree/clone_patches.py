@@ -51,6 +51,8 @@ class Applied:
     moved: Moved
     warnings: tuple[str, ...]
     """Advisory patches that were left out, and files that a patch could not read; a sentence each."""
+    lost: tuple[str, ...] = ()
+    """As in `Manifest`."""
 
 
 def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
@@ -108,11 +110,12 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
-    undo_command = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
+    idle = _own_idle(wanted, patched)
+    lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
-        _remember(tree, wanted, upstream, applied, dataclasses.replace(patched, outcomes=outcomes))
+        _remember(tree, wanted, upstream, applied, dataclasses.replace(patched, outcomes=outcomes), lost)
     return Applied(
         upstream=upstream,
         applied=applied,
@@ -120,28 +123,39 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         moved=moved,
         warnings=(
             *warnings(patched),
-            *_lost(wanted, patched, known),
-            *(f"{replaced(edit)}; {undo_command} brings yours back" for edit in (*moved.replaced, *committed)),
+            *(_told_idle(patch, patch.id in lost) for patch in idle),
+            *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
         ),
+        lost=lost,
     )
 
 
-def _lost(wanted: PatchSet, patched: Patched, known: Manifest | None) -> Iterable[str]:
-    """Say of the user's own patches, those of a file, which required ones find nothing: their edit may not be there."""
-    before = {outcome.patch for outcome in known.outcomes if outcome.kind in APPLIED} if known else set()
-    for outcome in patched.outcomes if not wanted.profile else ():
-        if outcome.kind is OutcomeKind.GONE and outcome.patch not in patched.advisory:
-            patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-            told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
-            if patch.id in before:
-                yield f"{told} any more; this edit is no longer in the tree"
-            else:
-                yield f"{told}; see whether the file has the edit already"
+def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
+    """Give the required patches of the user's own, those of a file, that find nothing: their edit may not be there."""
+    gone = {outcome.patch for outcome in patched.outcomes if outcome.kind is OutcomeKind.GONE} - patched.advisory
+    return tuple(patch for patch in wanted.patches if patch.id in gone) if not wanted.profile else ()
+
+
+def _once_there(known: Manifest) -> set[str]:
+    there = APPLIED | {OutcomeKind.FIXED_UPSTREAM}  # by a commit of a fork, where the clone is new
+    return {*known.lost, *(outcome.patch for outcome in known.outcomes if outcome.kind in there)}
+
+
+def _told_idle(patch: Patch, is_lost: bool) -> str:
+    told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
+    return told + (
+        " any more; this edit is no longer in the tree" if is_lost else "; see whether the file has the edit already"
+    )
 
 
 def replaced(edit: ReplacedEdit) -> str:
     """Say which edit of the user's a patch has replaced."""
     return f"a patch replaced your edit at {edit.path}:{edit.line} ({edit.text}): {' or '.join(edit.patches)}"
+
+
+def _without(tree: Tree, edit: ReplacedEdit) -> str:
+    options = "".join(f" --without {name}" for name in edit.patches)
+    return f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}{options}`"
 
 
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
@@ -238,7 +252,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         tips = (newest, known, _fork_point(repository, ref, head))
         if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in tips if tip):
             raise UpstreamError(
-                f"{branch} has commits of its own, and upstream has gone on, so nothing was changed",
+                f"{branch} has commits of its own, and {remote}/{theirs} has gone on, so nothing was changed",
                 where=str(tree.root),
                 remedy=f"join them with `{clone} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
                 f"with `patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
@@ -272,7 +286,7 @@ def _configured(tree: Tree, key: str) -> str:
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether a tree has these patches already, without reading a file of it; not in the midst of a merge."""
     have = manifest.read(tree)
-    if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
+    if have is None or have.lost or have.digest != wanted.digest or not manifest.is_current(tree, have):
         return False
     return not (tree.is_clone and _branch_state.unfinished(tree.repository)[0])
 
@@ -309,6 +323,12 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         manifest.remove(tree)
     return moved
+
+
+def is_committed(tree: Tree) -> bool:
+    """Tell whether the commit that is checked out holds what we patched, so that `undo` leaves it there."""
+    applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    return applied is not None and head is not None and upstream_files.has_committed(tree, applied, head)
 
 
 def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:
@@ -352,7 +372,9 @@ def _make_private(tree: Tree) -> None:
     )
 
 
-def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, found: Patched) -> None:
+def _remember(
+    tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, found: Patched, lost: tuple[str, ...]
+) -> None:
     manifest.write(
         tree,
         Manifest(
@@ -369,6 +391,7 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             outcomes=found.outcomes,
             failures=found.failures,
             advisory=tuple(sorted(found.advisory)),
+            lost=lost,
         ),
     )
 
@@ -406,7 +429,7 @@ def _in_tree(
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
     if present == change.after:
-        return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="")
+        return edited_file.outcome_as_left(outcome)
     if present == change.before:
         return outcome
     if present is None:

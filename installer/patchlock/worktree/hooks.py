@@ -47,7 +47,7 @@ for place in {places}; do
         exit 0
     fi
 done
-{command} || echo 'patchlock: the patches were not renewed; see above' >&2
+{command} || echo 'patchlock: not every patch is renewed; see above' >&2
 exit 0
 """
 

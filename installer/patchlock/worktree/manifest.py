@@ -58,6 +58,8 @@ class Manifest:
     """As in `Patched`."""
     advisory: tuple[str, ...] = ()
     """As in `Patched`."""
+    lost: tuple[str, ...] = ()
+    """Ids of the user's own required patches that were in the tree once, and find nothing any more."""
 
 
 def write(tree: Tree, manifest: Manifest) -> None:
@@ -76,7 +78,7 @@ def read(tree: Tree) -> Manifest | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data.pop("format") != _FORMAT:
             return None
-        for key in ("skipped", "chosen", "failures", "advisory"):
+        for key in ("skipped", "chosen", "failures", "advisory", "lost"):
             data[key] = tuple(data.get(key, ()))
         data["files"] = tuple(FileRecord(**row) for row in data["files"])
         data["outcomes"] = tuple(map(_outcome, data.get("outcomes", ())))

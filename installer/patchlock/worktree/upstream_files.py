@@ -152,7 +152,7 @@ def commit_to_patch(tree: Tree, applied: CommitId | None) -> CommitId:
     head, upstream = where.head or CommitId(""), where.upstream or CommitId("")
     if where.unfinished in {"merge", "rebase"} or not where.commits:
         return upstream
-    return upstream if applied is not None and _has_committed(tree, applied, head) else head
+    return upstream if applied is not None and has_committed(tree, applied, head) else head
 
 
 def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, result: Patched) -> Iterator[ReplacedEdit]:
@@ -179,7 +179,7 @@ def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> Comm
     return where.upstream if where.commits else None
 
 
-def _has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
+def has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
     """Tell whether a commit holds what we patched, in at least one file."""
     repository = tree.repository
     before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))

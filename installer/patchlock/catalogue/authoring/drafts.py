@@ -73,10 +73,15 @@ def ensures(*wanted: tuple[str, dict[str, object]]) -> tuple[NamedEnsure, ...]:
     return tuple(made)
 
 
+_LONGEST = 36
+"""Characters; the row of such an id in the table of `patch test --since` has 79."""
+
+
 def slug(*parts: str) -> str:
-    """Join texts into lower-case words with `-` between them."""
-    words = re.findall(r"[a-z0-9]+", " ".join(parts).lower())
-    return "-".join(words)[:60].strip("-") or "change"
+    """Join texts into lower-case words with `-` between them: as many as fit the tables in which ids stand."""
+    name = "-".join(re.findall(r"[a-z0-9]+", " ".join(parts).lower()))
+    whole_words = name[: _LONGEST + 1].rpartition("-")[0] if len(name) > _LONGEST else name
+    return whole_words or name[:_LONGEST] or "change"
 
 
 def longest_word(texts: Iterable[str], *places: str) -> tuple[str, ...]:
