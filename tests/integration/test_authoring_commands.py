@@ -431,6 +431,25 @@ def test_patches_of_two_profiles_never_meet_in_history(world: World, clone: Path
     assert re.search(r"^  on-tiny +1 +1 +0 +0 +0\n  on-other +1 +1 +0 +0 +0$", done.stdout, re.MULTILINE)
 
 
+def test_patches_that_meet_on_a_refused_profile_alone_never_meet(
+    world: World, clone: Path, patchlock: Patchlock
+) -> None:
+    other = world.profile.with_name("other.toml")
+    other.write_text(world.profile.read_text().replace("Tiny", "Other"))
+    tables = world.app.read_text().replace("**/*.py", "app/*.py").replace("requirements.txt", "app/requirements.txt")
+    head, cpu = tables.partition('[[patch]]\nid = "on-the-cpu"')[::2]
+    cpu, end = cpu.replace('literal = ["cuda"]\n', "").partition("[[check]]")[::2]
+    on_other = '[[patch]]\nid = "on-other"\nprofiles = ["other"]' + cpu.replace('"cpu"', '"other"')
+    table = f'{head}{on_other}[[patch]]\nid = "on-the-cpu"{cpu}[[check]]{end}'
+    words = ("patch", "test", "mini", "--source", str(clone))
+    world.app.write_text(table)
+    assert "on-other changes the same place first" in patchlock(*words).stdout
+    world.app.write_text(table + '\n[[refused]]\nprofile = "other"\nwhy = "w"\nsource = "s"\n')
+    done = patchlock(*words)
+    assert (done.returncode, "changes the same place first" in done.stdout) == (0, False), done.stdout
+    assert patchlock(*words, "--patch", "on-other").returncode == 0
+
+
 def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(
     world: World, clone: Path, patchlock: Patchlock, tmp_path: Path
 ) -> None:
