@@ -226,7 +226,7 @@ def test_all_profiles_on_which_a_shared_set_changes_edited_lines_are_named(
         '"lacks", text = "# miniature"', '"contains", text = "#"'
     )
     other = text.replace('"text"', '"more"').format('profiles = ["other"]')
-    (folder / "words.toml").write_text(title + f"[[patch]]{table}".format('profiles = ["tiny"]') + other)
+    (folder / "words.toml").write_text(title + text.format('profiles = ["tiny"]') + other)
     world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nshared = ["words"]\n'))
     (edited := tmp_path / "edited").mkdir()
     for file in world.upstream.iterdir():
@@ -240,6 +240,44 @@ def test_all_profiles_on_which_a_shared_set_changes_edited_lines_are_named(
         "at README.md:1): remove the new patch readme-by-text, or give it other `profiles` than other, tiny, or leave out "
         f'those of the set: `without = ["words-text", "words-more"]` in [app] of {world.app}\n'
     ) in done.stderr
+
+
+def test_a_shared_set_that_makes_the_edit_on_one_of_its_profiles_is_told(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    world.profile.with_name("other.toml").write_text(world.profile.read_text().replace("Tiny", "Other"))
+    (folder := world.catalogue / "patches" / "shared").mkdir()
+    title, table = SHARED.split("[[patch]]")
+    tiny, other = (f"[[patch]]{table}".format(f'profiles = ["{name}"]') for name in ("tiny", "other"))
+    other = other.replace('"text"', '"more"', 1).replace("# minimal", "# small")
+    (folder / "words.toml").write_text(title + tiny + other)
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nshared = ["words"]\n'))
+    (edited := tmp_path / "edited").mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+    done = patchlock(
+        "patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app)
+    )
+    assert (
+        'note: the shared set "words" makes such an edit too (words-text), but words-more changes these lines in another '
+        "way: remove the new patch readme-by-text, or give it other `profiles` than other, tiny\n"
+    ) in done.stderr
+
+
+def test_what_patches_of_a_profile_did_to_a_clone_is_no_edit(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    (folder := world.catalogue / "patches" / "shared").mkdir()
+    (folder / "words.toml").write_text(SHARED.format('profiles = ["tiny"]'))
+    world.app.write_text(world.app.read_text().replace("[app]\n", '[app]\nshared = ["words"]\n'))
+    (clone := tmp_path / "clone").mkdir()
+    git(clone, "init", "-q", "-b", "main")
+    commit(clone, **{file.name.replace(".", "_"): file.read_text() for file in world.upstream.iterdir()})
+    applied = patchlock("patch", "apply", "mini", "--profile", "tiny", "--source", str(clone))
+    assert applied.returncode == 0, applied.stderr
+    before = world.app.read_text()
+    done = patchlock("patch", "new", "--source", str(clone), "--into", str(world.app))
+    assert (world.app.read_text(), "words-text" in done.stderr) == (before, True), done.stderr
 
 
 def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
@@ -429,6 +467,25 @@ def test_patches_of_two_profiles_never_meet_in_history(world: World, clone: Path
     done = patchlock("patch", "test", "mini", "--source", str(clone), "--since", git(clone, "rev-parse", "HEAD"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^  on-tiny +1 +1 +0 +0 +0\n  on-other +1 +1 +0 +0 +0$", done.stdout, re.MULTILINE)
+
+
+def test_patches_that_meet_on_a_refused_profile_alone_never_meet(
+    world: World, clone: Path, patchlock: Patchlock
+) -> None:
+    other = world.profile.with_name("other.toml")
+    other.write_text(world.profile.read_text().replace("Tiny", "Other"))
+    tables = world.app.read_text().replace("**/*.py", "app/*.py").replace("requirements.txt", "app/requirements.txt")
+    head, cpu = tables.partition('[[patch]]\nid = "on-the-cpu"')[::2]
+    cpu, end = cpu.replace('literal = ["cuda"]\n', "").partition("[[check]]")[::2]
+    on_other = '[[patch]]\nid = "on-other"\nprofiles = ["other"]' + cpu.replace('"cpu"', '"other"')
+    table = f'{head}{on_other}[[patch]]\nid = "on-the-cpu"{cpu}[[check]]{end}'
+    words = ("patch", "test", "mini", "--source", str(clone))
+    world.app.write_text(table)
+    assert "on-other changes the same place first" in patchlock(*words).stdout
+    world.app.write_text(table + '\n[[refused]]\nprofile = "other"\nwhy = "w"\nsource = "s"\n')
+    done = patchlock(*words)
+    assert (done.returncode, "changes the same place first" in done.stdout) == (0, False), done.stdout
+    assert patchlock(*words, "--patch", "on-other").returncode == 0
 
 
 def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(

@@ -22,6 +22,7 @@ KEY = Argument(callee="m.load", argument="k", value="1", position=2)
 ANY_KEY = Argument(callee="m.load", argument="k", value="1", keep=True)
 NO_KEY = Argument(callee="*.load", argument="k", position=2)
 HAS = HasStatement(statement="x = 1\ngo()")
+BLOCK = HasStatement(statement="x = get()\nif x:\n    go(x)")
 AFTER = HasStatement(statement="go()", after="*.load")
 BEFORE = HasStatement(statement="go()", before="load", within=("f",))
 
@@ -72,7 +73,10 @@ FAILS = [
     pytest.param(KEY, "from m import load as l\ndef f():\n  l(**kw)\n", ("line 3: it calls m.load without k=1",), id="by-another-name"),
     pytest.param(KEY, "load(k=1)\n", ("it never calls m.load",), id="no-call"),
     pytest.param(NO_KEY, "x.load(k=1)\nx.load(1, 2, 3)\nx.load(**kw)\nx.load(*a)\n", tuple(f"line {n}: it calls *.load without no k" for n in (1, 2, 3, 4)), id="keyword"),
-    pytest.param(HAS, "x = 1\ny\ngo()\n", ("`x = 1` is missing",), id="apart"),
+    pytest.param(HAS, "x = 1\ny\ngo()\n", ("`go()` does not follow `x = 1`",), id="apart"),
+    pytest.param(BLOCK, "if a:\n  x = get()\n  if x:\n    log(x)\n    go(x)\n", ("`go(x)` does not follow `if x:`",), id="line-put-in"),
+    pytest.param(BLOCK, "x = get()\nif x:\n  go(x)\n  log(x)\n", ("`log(x)` follows `go(x)`",), id="line-put-behind"),
+    pytest.param(BLOCK, "x = get()\n", ("`if x:` does not follow `x = get()`",), id="cut-off"),
     pytest.param(HAS, "def f():\n  return\n  x = 1\n  go()\n", ("`x = 1` is missing",), id="dead-statement"),
     pytest.param(AFTER, "go()\nm.load()\nm.load(); go()\n", ("line 2: `go()` is missing behind the call of *.load",), id="not-behind"),
     pytest.param(AFTER, "def f():\n  return m.load()\n  go()\n", ("line 2: `go()` is missing behind the call of *.load",), id="behind-return"),

@@ -141,6 +141,39 @@ def test_users_commits_with_our_patches_in_them_survive_a_merge(clone: Path, ups
     assert read(clone) == PATCHED.replace("line1 = 1", "line1 = 'mine'") + "again = choose()\n"
 
 
+FORCED = """
+op = "insert-statement"
+paths = ["app.py"]
+statement = '''
+forced = os.environ.get("DEVICE")
+if forced:
+    return forced'''
+at = "start"
+within = ["device"]
+ensure = [{ check = "has-statement", statement = 'forced = os.environ.get("DEVICE")', within = ["device"] }]
+"""
+
+
+@pytest.mark.parametrize("how", ["uncommitted", "committed", "archive"])
+def test_edit_within_an_inserted_block_is_never_patched_again(clone: Path, tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "archive" if how == "archive" else clone
+    folder.mkdir(exist_ok=True)
+    wanted = dataclasses.replace(WANTED, patches=patches(forced=FORCED))
+    tree, cache = trees.open_tree(folder), tmp_path / "cache"
+    text = 'import os\n\n\ndef device():\n    return "cuda"\n'
+    if how != "archive":
+        commit(clone, app=text)
+    (folder / "app.py").write_text(text)
+    clone_patches.apply(tree, wanted, cache)
+    mine = read(folder).replace("    if forced:\n", '    if forced:\n        print("forced", forced)\n')
+    (folder / "app.py").write_text(mine)
+    if how == "committed":
+        commit(clone)
+    clone_patches.apply(tree, wanted, cache)
+    _, _, outcomes = clone_patches.status(tree, wanted, cache)
+    assert (read(folder), [outcome.kind for outcome in outcomes]) == (mine, [OutcomeKind.DRIFTED])
+
+
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:
     old = git(upstream, "rev-parse", "HEAD")
     commit(upstream, app="new = 1\n" + FILE)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
-from patchlock.model.errors import Problem, nearest
+from patchlock.model.errors import Problem, nearest, similar
 from patchlock.model.origins import Origin
 from patchlock.model.table_fields import Filled, Key, Known, Matches, OneOf, Parsed
 
@@ -285,17 +285,19 @@ class Table:
         read = []
         for text in texts:
             count = len(self._report.problems)
-            value = self._looked_at(one, text, known)
+            value = self._looked_at(one, text, known, is_alone=len(texts) == 1)
             if len(self._report.problems) == count or one.parser is None:
                 read.append(value)
         return tuple(read)
 
-    def _looked_at(self, one: Declaration, text: str, known: Names) -> Any:
+    def _looked_at(self, one: Declaration, text: str, known: Names, *, is_alone: bool = False) -> Any:
         before = len(self._report.problems)
         for mark in one.marks if text else ():
             words = mark.words if isinstance(mark, OneOf) else known[mark.kind] if isinstance(mark, Known) else None
             if words is not None and text not in words:
-                self.problem(one.key, mark.message.format(text), nearest(text, words))
+                alone = mark.alone if isinstance(mark, Known) and is_alone and not similar(text, words) else ""
+                remedy = "; ".join(filter(None, (alone, nearest(text, words))))
+                self.problem(one.key, mark.message.format(text), remedy)
             if isinstance(mark, Matches) and not mark.pattern.fullmatch(text):
                 self.problem(one.key, mark.message.format(text))
         if one.parser is None:

@@ -70,7 +70,8 @@ def new_command(
     except ValueError as error:
         raise UsageError(f"that file is not TOML: {error}", where=str(into), remedy="correct it first") from error
     used, unused = _shared_sets(into, known)
-    patches = (*(patch for one in used for patch in one.patches if not patch.profiles), *patches)
+    shared = (patch for one in used for patch in one.patches)
+    patches = (*(patch for patch in shared if not patch.profiles or edits.profile in patch.profiles), *patches)
     authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken, patches)
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches, patches)
@@ -126,7 +127,7 @@ def _same_edits(
     for one in (*used, *unused):
         rest = [patch for patch in one.patches if patch.id not in authored.known]
         by_new = assembly.shared_lines(rest, authored.patches, edits.before)
-        same = {new for new, told in by_new.items() if all(is_same for _, is_same in told.values())}
+        same = {new for new, told in by_new.items() if any(is_same for _, is_same in told.values())}
         for news in (same, by_new.keys() - same if one in used else ()):
             if not news:
                 continue
@@ -139,8 +140,12 @@ def _same_edits(
                 remove += f", or give {'it' if len(names) == 1 else 'them'} other `profiles` than {profiles}"
             ids = [patch.id for patch in patches]
             if news is same:
+                making = [patch.id for patch in patches if any(by_new[new].get(patch, ("", False))[1] for new in names)]
+                others = [name for name in ids if name not in making]
+                verb = "changes" if len(others) == 1 else "change"
+                told = f", but {' and '.join(others)} {verb} these lines in another way" if others else ""
                 use = f'to use it, add "{one.name}" to `shared` in [app] of {into}, and ' if one in unused else ""
-                yield f'the shared set "{one.name}" makes such an edit too ({", ".join(ids)}): {use}{remove}'
+                yield f'the shared set "{one.name}" makes such an edit too ({", ".join(making)}){told}: {use}{remove}'
             else:
                 where = ", ".join(f"{patch.id} at {at[patch]}" for patch in patches)
                 yield (

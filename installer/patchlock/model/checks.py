@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from patchlock.model.backends import KERNELS
-from patchlock.model.table_fields import OneOf, ProfileNames
+from patchlock.model.table_fields import OneOf, ProfilesIfAny
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class LayersCheck:
     """Seconds for each part, beside what the back end needs to compile."""
     library: Annotated[str, OneOf('no layers are computed by "{}"', ("torch", "onnxruntime"))] = "torch"
     """What computes them."""
-    on_the_processor: ProfileNames = ()
+    on_the_processor: ProfilesIfAny = ()
     """Profiles on which the app computes these on the processor, whatever the machine has."""
     memory_gb: int = 0
     """Gigabytes (10^9 bytes) for each part; 0: a share of the machine's memory."""
@@ -102,7 +102,7 @@ class SoundCheck:
     """Seconds to load all of it, and again for each run of `bench`, beside what the back end needs to compile."""
     runs: int = 5
     """How often `bench` does it, after one warm-up run."""
-    on_the_processor: ProfileNames = ()
+    on_the_processor: ProfilesIfAny = ()
     """Profiles on which the app computes this on the processor, whatever the machine has."""
     memory_gb: int = 0
     """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""

@@ -45,6 +45,8 @@ class Known:
     """`{}` stands for the word."""
     kind: str
     """Of what the reader is told: `profiles`."""
+    alone: str = ""
+    """What to do where it is the only word of a list, and none that there is resembles it."""
 
 
 @dataclass(frozen=True)
@@ -69,5 +71,13 @@ class Filled:
         return self != Filled()
 
 
-ProfileNames = Annotated[tuple[str, ...], Known('there is no profile "{}"', "profiles")]
+_NO_PROFILE = 'there is no profile "{}"'
+ProfileNames = Annotated[
+    tuple[str, ...],
+    Known(_NO_PROFILE, "profiles", alone="if you have removed that profile, remove this table, which is for no other"),
+    Filled("it names no profile", "remove the table, or the key alone if the table is for every profile"),
+]
+"""Those that a table is for; it is for every profile where the key is missing."""
+ProfilesIfAny = Annotated[tuple[str, ...], Known(_NO_PROFILE, "profiles")]
+"""None are meant where there are none."""
 FilledTexts = Annotated[tuple[str, ...], Filled()]

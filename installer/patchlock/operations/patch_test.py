@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchlock.catalogue import optional_patches, patch_cases
+from patchlock.catalogue import optional_patches, pairs, patch_cases
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
 from patchlock.model.errors import UsageError, nearest
@@ -93,7 +93,7 @@ def run_patch_tests(app: App, wanted: PatchTestRequest) -> PatchTestResult:
         f"{case.patch}/{case.name}: {problem}"
         for case in read
         if case.patch not in shared
-        for group in _groups(patches, wanted)
+        for group in _groups(app, patches, wanted)
         for problem in trials.problems_together(group, case.before, evaluator)
     ]
     tried = PatchTestResult(
@@ -124,7 +124,7 @@ def _on_upstream(
     contents = histories.contents(snapshot, patches)
     seen, evaluator = histories.seen(snapshot, patches, app.upstream.commit), Memoized()
     problems: list[str] = []
-    for group in _groups(patches, wanted):
+    for group in _groups(app, patches, wanted):
         wrong = engine.incomplete_error(engine.apply(group, contents, seen, evaluator), snapshot.commit)
         problems += wrong.evidence if wrong is not None else ()
         problems += trials.problems_together(group, contents, evaluator)
@@ -136,7 +136,7 @@ def _on_upstream(
     if wanted.since is None:
         return tried
     commits, all_commits = (histories.commits(snapshot, wanted.since, every=every) for every in (wanted.every, True))
-    survival, states = histories.survival(snapshot, _groups(patches, wanted), commits, app.upstream.commit)
+    survival, states = histories.survival(snapshot, _groups(app, patches, wanted), commits, app.upstream.commit)
     order = [patch.id for patch in patches]
     survival = tuple(sorted(survival, key=lambda one: order.index(one.patch)))
     merged = len(all_commits) - len(commits)
@@ -174,9 +174,17 @@ def _chosen(app: App, wanted: PatchTestRequest) -> tuple[Patch, ...]:
     return tuple(patch for patch in patches if patch.id == wanted.patch)
 
 
-def _groups(patches: tuple[Patch, ...], wanted: PatchTestRequest) -> list[tuple[Patch, ...]]:
-    """Give the patches as they are ever applied together: those of each profile, without the optional and with all."""
-    names = [wanted.profile] if wanted.profile is not None else list(wanted.catalogue.profile_names())
+def _groups(app: App, patches: tuple[Patch, ...], wanted: PatchTestRequest) -> list[tuple[Patch, ...]]:
+    """Give the patches as they are ever applied together: those of each profile that the app does not refuse.
+
+    Of each profile, without the optional ones and with all; patches that are for no such profile, on their own.
+    """
+    names = [wanted.profile] if wanted.profile is not None else _possible_profiles(app, wanted.catalogue)
     choices = ((), optional_patches.names(patches))
     groups = [engine.for_profile(patches, name, chosen) for name in names for chosen in choices]
-    return [group for group in dict.fromkeys(groups) if group]
+    return [group for group in dict.fromkeys(groups) if group] or [patches]
+
+
+def _possible_profiles(app: App, catalogue: Catalogue) -> list[str]:
+    profiles = [catalogue.profile(name) for name in catalogue.profile_names()]
+    return list(dict.fromkeys(pair.profile.name for pair in pairs.pairs((app,), profiles) if not pair.refused))

@@ -70,6 +70,11 @@ def has(repository: Path, path: PurePosixPath, data: bytes, old: bytes, new: byt
     return joined.is_clean and joined.data == data
 
 
+def has_most(repository: Path, path: PurePosixPath, data: bytes, old: bytes, new: bytes) -> bool:
+    """Tell the same of a file that the user may have edited since, in these lines too."""
+    return has(repository, path, data, old, new) or by_nearness(data, (old, new))[0] == new
+
+
 def merge_wide(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes) -> bytes | None:
     """Join both sides of a file in UTF-16, which git takes for binary; None where it is none, or they meet."""
     wide = [decode(path, data) for data in (mine, base, new)]

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import UsageError
-from patchlock.worktree import upstream_cache
+from patchlock.worktree import manifest, trees, upstream_cache
 
 _LINK_MODE = "120000"
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules"})
@@ -32,6 +32,8 @@ class Edits:
     """What the tree is compared with, for a person."""
     notes: tuple[str, ...]
     """What was not looked at, a sentence without full stop each."""
+    profile: str = ""
+    """For which a clone was patched, "" where it was not."""
 
 
 def read(source: Path, *, base: str | None, base_folder: Path | None) -> Edits:
@@ -129,12 +131,14 @@ def _since_commit(source: Path, base: str) -> Edits:
             before |= {path: blob} if blob else {}
     content = upstream_cache.blobs(Path(top), before.values())
     executable = frozenset(path for path in after if path not in before and os.access(present[path], os.X_OK))
+    applied = manifest.read(trees.open_tree(Path(top)))
     return Edits(
         before={path: content[blob] for path, blob in before.items()},
         after=after,
         executable=executable if os.name == "posix" else frozenset(),
         base=f"commit {found.text[:12]}",
         notes=tuple(notes),
+        profile=applied.profile if applied else "",
     )
 
 

@@ -180,7 +180,7 @@ def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> Comm
 
 
 def has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
-    """Tell whether a commit holds what we patched, in at least one file."""
+    """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
     repository = tree.repository
     before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
     ours = [path for path in after if before.get(path) != after[path] and path in now]
@@ -190,7 +190,7 @@ def has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
         if path not in before:  # only we have made such a file
             return True
         mine, old, new = (data[state[path].blob] for state in (now, before, after))
-        if _merge.has(repository, path, mine, old, new):
+        if _merge.has_most(repository, path, mine, old, new):
             return True
     return False
 
@@ -198,8 +198,8 @@ def has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
 def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId:
     """Keep the unpatched files of a folder that is no clone as a commit of ours.
 
-    A file that asks for its patches again has been replaced by a newer one of upstream; any other that differs from
-    what we left is the user's edit.
+    A file that asks for its patches again, and has not most of what they changed, has been replaced by a newer one of
+    upstream; any other that differs from what we left is the user's edit.
     """
     paths = _files(tree)
     below = [path.relative_to(wanted.directory) for path in paths if path.is_relative_to(wanted.directory)]
@@ -212,9 +212,11 @@ def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId
     blobs = trees.contents(tree.repository, [*before.values(), *after.values()])
     newer: dict[PurePosixPath, bytes | None] = {}
     for path, mine in listed.items():
-        known = {blobs[state[path].blob] for state in (before, after) if path in state}
+        known = [blobs[state[path].blob] for state in (before, after) if path in state]
+        if mine in known or (len(set(known)) == 2 and _merge.has_most(tree.repository, path, mine, *known)):
+            continue
         is_patched = path in after and before.get(path) != after[path]
-        if mine not in known and (not is_patched or _asks_again(wanted, path, mine)):
+        if not is_patched or _asks_again(wanted, path, mine):
             newer[path] = mine
     if not newer:
         return origin

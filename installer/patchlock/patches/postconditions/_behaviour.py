@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -176,15 +177,14 @@ class HasStatement:
                 _check_name(name)
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
-        """Say that it is missing, or beside which call."""
+        """Say that it is missing, or which line of it, or beside which call."""
         tree = _tree(path, data)
         if isinstance(tree, str):
             return (tree,)
         blocks = list(_live_blocks(tree.body, (), self.within))
-        first = self.statement.strip().splitlines()[0]
         callee = self.after or self.before
         if not callee:
-            return () if any(self._stands(block) for block in blocks) else (f"`{first}` is missing",)
+            return () if any(self._stands(block) for block in blocks) else (self._difference(blocks),)
         problems = []
         aliases = _aliases(tree)
         is_called = False
@@ -195,13 +195,36 @@ class HasStatement:
                 beside = block[index + 1 : (*at, len(block))[n + 1]] if self.after else block[(-1, *at)[n] + 1 : index]
                 if not self._stands(beside):
                     side = "behind" if self.after else "in front of"
-                    problems.append(f"line {block[index].lineno}: `{first}` is missing {side} the call of {callee}")
+                    what = self._difference([beside])
+                    problems.append(f"line {block[index].lineno}: {what} {side} the call of {callee}")
         return tuple(problems) if is_called else (f"it never calls {callee}",)
 
     def _stands(self, block: Sequence[ast.stmt]) -> bool:
         wanted = [ast.dump(node) for node in ast.parse(self.statement).body]
         dumped = [ast.dump(node) for node in block]
         return any(dumped[at : at + len(wanted)] == wanted for at in range(len(dumped)))
+
+    def _difference(self, blocks: Iterable[Sequence[ast.stmt]]) -> str:
+        """Say where statements that do not stand differ from what comes nearest to them."""
+        wanted = ast.parse(self.statement).body
+        lines = _unparsed(wanted)
+        best, other = 0, ""
+        for block in blocks:
+            for at in (at for at, node in enumerate(block) if type(node) is type(wanted[0])):
+                there = _unparsed(block[at : at + len(wanted)])
+                pairs = zip(lines, there, strict=False)
+                count = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+                if count > best:
+                    best, other = count, next(iter(there[count:]), "")
+        if not best:
+            return f"`{self.statement.strip().splitlines()[0]}` is missing"
+        if best == len(lines):
+            return f"`{other.strip()}` follows `{lines[-1].strip()}`"
+        return f"`{lines[best].strip()}` does not follow `{lines[best - 1].strip()}`"
+
+
+def _unparsed(statements: Sequence[ast.stmt]) -> list[str]:
+    return [line for node in statements for line in ast.unparse(node).splitlines()]
 
 
 def _expression(text: str) -> ast.expr:
