@@ -680,6 +680,13 @@ def _on_terminal(words: Sequence[str], typed: str, more: Mapping[str, str], patc
     return child.wait(), said.decode()
 
 
+@pytest.mark.parametrize("words", [("diff",), ("status",)], ids=lambda words: words[0])
+def test_patches_for_another_machine_are_shown_here(words: tuple[str, ...], patchlock: Patchlock) -> None:
+    done = patchlock("patch", *words, "demo", "--profile", "cuda-windows")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tonewheel/engine.py" in done.stdout
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 @pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
 @pytest.mark.parametrize(("more", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["colour", "no-colour"])

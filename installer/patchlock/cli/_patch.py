@@ -178,7 +178,7 @@ def _look(
 ) -> _Looked:
     """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
     from patchlock.locks.lock_request import read_upstream
-    from patchlock.model.errors import UsageError
+    from patchlock.model.errors import NoProfileFitsError, UsageError
     from patchlock.worktree import clone_patches, move, trees
 
     if app is None or file is not None or _patch_clones.is_tree(source, revision):
@@ -204,7 +204,14 @@ def _look(
         )
     if added or left_out:
         raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")
-    request = _options.request(catalogue, app, profile, source=source, revision=revision)
+    try:
+        request = _options.request(catalogue, app, profile, source=source, revision=revision)
+    except NoProfileFitsError:
+        if profile is None:
+            raise
+        platform = _options.open_catalogue(catalogue).profile(profile).platforms[0].name
+        request = _options.pair_request(catalogue, app, profile, platform, source=source)
+        request = dataclasses.replace(request, revision=revision)  # another machine's patches can be read here too
     if source is None and revision is None:
         request = _as_installed(request)
     upstream = read_upstream(request)
