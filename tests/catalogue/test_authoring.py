@@ -439,6 +439,26 @@ def test_what_the_file_has_already_is_not_written_again() -> None:
     assert assembly.author(before, {path: new}, known=both).patches == ()
 
 
+CPU = """
+op = "replace-expression"
+paths = ["m.py"]
+pattern = '"cuda"'
+replacement = '"cpu"'
+ensure = [{ check = "no-string", value = "cuda" }]
+"""
+
+
+@pytest.mark.parametrize("known", [(), patches(cpu=CPU)], ids=["of-this-run", "that-was-there"])
+def test_lines_that_other_patches_change_are_no_context_of_a_diff(known: tuple[Patch, ...]) -> None:
+    path = PurePosixPath("m.py")
+    upstream = 'def f():\n    a = load("cuda")\n    # one\n    b = 1\n    c = 2\n'
+    edited = upstream.replace("cuda", "cpu").replace("    b = 1\n", "")
+    made = read_back(assembly.author({path: upstream.encode()}, {path: edited.encode()}, known=known), known)
+    newer, wanted = (text.replace("load(", "load_all(") for text in (upstream, edited))
+    patched = engine.apply((*known, *made), {path: newer.encode()})
+    assert (patched.failures, [change.after.decode() for change in patched.changes]) == ((), [wanted])
+
+
 def test_patch_that_changes_only_a_comment_of_both_is_not_what_was_edited() -> None:
     path = PurePosixPath("requirements.txt")
     comment = patches(

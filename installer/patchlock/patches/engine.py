@@ -111,7 +111,7 @@ def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchEr
         return None
     if command:  # in a clone of the user's; else at the commit that the catalogue names
         without = " ".join([command, *(f"--without {name}" for name in wrong)])
-        remedies = ["use the commit that the catalogue names, without commits of your own", "correct the patch"]
+        remedies = ["use the commit that the patches were written for", "correct the patch"]
         remedies.append(f"go on without it: `{without}`")
     else:
         remedies = ["correct the patch", "leave it out (one of a shared set by `without` in [app] of app.toml)"]

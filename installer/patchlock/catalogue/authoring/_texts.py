@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -55,11 +56,19 @@ def words(text: str) -> Counter[str]:
     return Counter(_WORDS.findall(text))
 
 
-def diffs(path: PurePosixPath, before: SourceText, after: SourceText) -> Iterator[Draft]:
-    """Give diffs of a file that say the same with more and more context."""
+def diffs(path: PurePosixPath, before: SourceText, after: SourceText, upstream: str | None = None) -> Iterator[Draft]:
+    """Give diffs of a file that say the same with more and more context.
+
+    Args:
+        path: of the file.
+        before: it, as other patches may have left it.
+        after: it, edited.
+        upstream: the text that those patches are for; what they have changed is context only where nothing else tells.
+    """
     old, new = normalize_newlines(before.text), normalize_newlines(after.text)
-    for context in _CONTEXTS:
-        rows = list(difflib.unified_diff(lines_of(old), lines_of(new), f"a/{path}", f"b/{path}", n=context))
+    patched = _changed_indexes(old if upstream is None else normalize_newlines(upstream), old)
+    for foreign, context in itertools.product(dict.fromkeys((patched, frozenset[int]())), _CONTEXTS):
+        rows = list(_rows(path, lines_of(old), lines_of(new), context, foreign))
         text = "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
         made = op("unified-diff", diff=text)
         if made is not None:
@@ -71,6 +80,46 @@ def diffs(path: PurePosixPath, before: SourceText, after: SourceText) -> Iterato
                 ensures=proofs(old, new),
                 sites=sum(row.startswith("@@ ") for row in rows),
             )
+
+
+def _changed_indexes(before: str, after: str) -> frozenset[int]:
+    """Give the indexes of the lines of a text that are not those of a former one."""
+    matcher = difflib.SequenceMatcher(None, lines_of(before), lines_of(after), autojunk=False)
+    return frozenset(n for tag, _, _, k, m in matcher.get_opcodes() if tag != "equal" for n in range(k, m))
+
+
+def _rows(path: PurePosixPath, old: list[str], new: list[str], context: int, foreign: frozenset[int]) -> Iterator[str]:
+    """Give the rows of a diff as `difflib.unified_diff` does, with no line of `foreign` as context around a change."""
+    hunks: list[list[tuple[int, int, int, int]]] = []
+    ends: list[int] = []
+    matcher = difflib.SequenceMatcher(None, old, new)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        above = next((n for n in range(1, context + 1) if n > i or i - n in foreign), context + 1) - 1
+        below = next((n for n in range(context) if j + n >= len(old) or j + n in foreign), context)
+        if hunks and i - above <= ends[-1]:
+            hunks[-1].append((i, j, k, m))
+            ends[-1] = j + below
+        else:
+            hunks.append([(i - above, i - above, k - above, k - above), (i, j, k, m)])
+            ends.append(j + below)
+    yield from (f"--- a/{path}\n", f"+++ b/{path}\n") if hunks else ()
+    for (first, *changes), end in zip(hunks, ends, strict=True):
+        (start, _, made, _), last = first, changes[-1]
+        yield f"@@ -{_range(start, end)} +{_range(made, last[3] + end - last[1])} @@\n"
+        at = start
+        for i, j, k, m in changes:
+            yield from (f" {line}" for line in old[at:i])
+            yield from (f"-{line}" for line in old[i:j])
+            yield from (f"+{line}" for line in new[k:m])
+            at = j
+        yield from (f" {line}" for line in old[at:end])
+
+
+def _range(start: int, end: int) -> str:
+    count = end - start
+    return f"{start + 1}" if count == 1 else f"{start + bool(count)},{count}"
 
 
 def addition(path: PurePosixPath, data: bytes, is_executable: bool) -> Draft | None:

@@ -67,7 +67,7 @@ def author(
         is_done = path in after and base.get(path) != before.get(path) and _is_reached(path, before, base, after)
         if base.get(path) == target[path] or is_done:
             continue
-        of_file = _of_file(path, base.get(path), target[path], path in executable)
+        of_file = _of_file(path, before.get(path), base.get(path), target[path], path in executable)
         if isinstance(of_file, str):
             notes.append(of_file)
         else:
@@ -76,7 +76,7 @@ def author(
     reached = _reached(patches, base, target, found)
     wrong = {path for path, like in reached.items() if like is Likeness.OTHER} | _unsettled(patches, base)
     if wrong:  # together they do what none does alone: a diff for these files
-        found = [_as_diff(one, base, target) if one.path in wrong else one for one in found]
+        found = [_as_diff(one, before, base, target) if one.path in wrong else one for one in found]
         patches = _assembled(found, prefix, taken)
         reached = _reached(patches, base, target, found)
     notes += [f"{path} could not be said by patches" for path, like in reached.items() if like is Likeness.OTHER]
@@ -168,7 +168,9 @@ def _in_order(patches: Iterable[Written], known: Sequence[Patch], before: Files)
     return tuple(written.values())
 
 
-def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executable: bool) -> FileDrafts | str:
+def _of_file(
+    path: PurePosixPath, upstream: bytes | None, before: bytes | None, after: bytes, is_executable: bool
+) -> FileDrafts | str:
     if not before:  # an empty file is filled as a missing one is made
         draft = addition(path, after, is_executable)
         if draft is None:
@@ -176,7 +178,7 @@ def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executa
         return FileDrafts(path=path, drafts=(draft,), likeness=Likeness.BYTES)
     if not all(isinstance(decode(path, data), SourceText) for data in (before, after)):
         return f"{path} was changed and is no text: a patch cannot hold it"
-    found = drafts_for(path, before, after)
+    found = drafts_for(path, before, after, upstream=upstream)
     if not found.drafts:
         if found.likeness is Likeness.TEXT:
             return f"{path} differs in its encoding or line endings alone: patches keep upstream's"
@@ -186,10 +188,11 @@ def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executa
     return found
 
 
-def _as_diff(found: FileDrafts, before: Files, after: Files) -> FileDrafts:
-    if found.path not in before:
+def _as_diff(found: FileDrafts, upstream: Files, before: Files, after: Files) -> FileDrafts:
+    path = found.path
+    if path not in before:
         return found
-    return drafts_for(found.path, before[found.path], after[found.path], semantic=False)
+    return drafts_for(path, before[path], after[path], semantic=False, upstream=upstream.get(path))
 
 
 def _gone(before: Files, after: Files) -> list[PurePosixPath]:

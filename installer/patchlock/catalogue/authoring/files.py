@@ -63,14 +63,17 @@ def _unreachable(source: SourceText) -> int:
     return 0 if read is None or isinstance(read, Refusal) else _guards.unreachable(read.tree)
 
 
-def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bool = True) -> FileDrafts:
+def drafts_for(
+    path: PurePosixPath, before: bytes, after: bytes, *, semantic: bool = True, upstream: bytes | None = None
+) -> FileDrafts:
     """Find the ops that make one file into the other; none where only encoding, line endings or blank lines changed.
 
     Args:
         path: from the app's folder.
-        before: upstream's file, which can be read as text.
+        before: upstream's file, as other patches may have left it, which can be read as text.
         after: the edited file, which can be read as text.
         semantic: False asks for a diff at once.
+        upstream: its file before other patches, where there are some.
     """
     old, new = decode(path, before), decode(path, after)
     if isinstance(old, Undecodable) or isinstance(new, Undecodable):
@@ -85,14 +88,16 @@ def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bo
         if whole.likeness is not Likeness.OTHER and whole.drafts:
             return whole
     found = None
+    first = decode(path, before if upstream is None else upstream)
+    text = first.text if isinstance(first, SourceText) else None
     if semantic:
         target = _without_dead_code(drafts, path, before, encode(_declared_changes.as_ops_write(old, new)))
-        found = _hunk_by_hunk(path, before, target, after)
+        found = _hunk_by_hunk(path, before, target, after, text)
         if found is None or not _is_layout_alone(found, path, before, after):
             found = _by_values(path, before, after) or found
     if found is not None:
         return found
-    return _by_text(path, old, new, before, after)
+    return _by_text(path, old, new, before, after, text)
 
 
 def _is_layout_alone(found: FileDrafts, path: PurePosixPath, before: bytes, after: bytes) -> bool:
@@ -132,7 +137,9 @@ def _without_dead_code(drafts: Iterable[Draft], path: PurePosixPath, before: byt
     return after
 
 
-def _hunk_by_hunk(path: PurePosixPath, before: bytes, target: bytes, after: bytes) -> FileDrafts | None:
+def _hunk_by_hunk(
+    path: PurePosixPath, before: bytes, target: bytes, after: bytes, upstream: str | None
+) -> FileDrafts | None:
     """Keep each op that brings the file nearer to what it is to become, and say the rest as a diff."""
     kept: list[Draft] = []
     current, wanted = before, decode(path, target)
@@ -145,7 +152,7 @@ def _hunk_by_hunk(path: PurePosixPath, before: bytes, target: bytes, after: byte
             if _is_nearer(path, step, current, target) and _telling(draft, path, current, step, target):
                 kept.append(draft)
                 current = step
-    found = _completed(tuple(kept), path, before, current, target) if kept else None
+    found = _completed(tuple(kept), path, before, current, target, upstream) if kept else None
     if found is None or target == after:
         return found
     patched = _applied(found.drafts, path, before)
@@ -160,9 +167,11 @@ def _is_nearer(path: PurePosixPath, step: bytes, current: bytes, target: bytes) 
     return step != current and _texts.distance(one, wanted) < _texts.distance(other, wanted)
 
 
-def _by_text(path: PurePosixPath, old: SourceText, new: SourceText, before: bytes, after: bytes) -> FileDrafts:
+def _by_text(
+    path: PurePosixPath, old: SourceText, new: SourceText, before: bytes, after: bytes, upstream: str | None
+) -> FileDrafts:
     found = FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
-    for draft in _texts.diffs(path, old, new):
+    for draft in _texts.diffs(path, old, new, upstream):
         found = _proved((draft,), path, before, after)
         if found.likeness in {Likeness.BYTES, Likeness.TEXT}:
             return found
@@ -205,7 +214,7 @@ def _python(old: SourceText, new: SourceText) -> _Said:
 
 
 def _completed(
-    exact: tuple[Draft, ...], path: PurePosixPath, before: bytes, middle: bytes, after: bytes
+    exact: tuple[Draft, ...], path: PurePosixPath, before: bytes, middle: bytes, after: bytes, upstream: str | None
 ) -> FileDrafts | None:
     """Add a diff for what the recognised ops leave undone, if that makes the diff smaller."""
     old, half, new = decode(path, before), decode(path, middle), decode(path, after)
@@ -221,7 +230,7 @@ def _completed(
         return found if found.drafts else None
     if _texts.changed_lines(half_text, new_text) >= _texts.changed_lines(old_text, new_text):
         return None
-    for rest in _texts.diffs(path, half, new):
+    for rest in _texts.diffs(path, half, new, upstream):
         found = _proved((*exact, rest), path, before, after)
         if found.likeness in {Likeness.BYTES, Likeness.TEXT} and len(found.drafts) == len(exact) + 1:
             return found
