@@ -1,7 +1,6 @@
 #!/bin/sh
 # Give the tool a private Python environment (in PATCHLOCK_CACHE_DIR, default ~/.cache/patchlock), then hand over to it.
 # PATCHLOCK_UV_ARCHIVE, a file or a URL, is the only source of uv then (sha256 checked); mirrors and proxies are obeyed.
-# PATCHLOCK_LOCK installs another lock, PATCHLOCK_MODULE runs something else than `patchlock install`: see tests/run.
 set -eu; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while building, 1 and 2 are the log, 3 is the user
 fail() { echo "patchlock: $*" >&3 && exit 1; }
 uv_on_path() { case $(uv --version) in 'uv 0.9.'* | 'uv 0.'[1-9][0-9]* | 'uv '[1-9]*) uv=uv ;; *) false ;; esac; }
@@ -31,7 +30,8 @@ uv_from_archive() { # sha256: known-checksums of astral-sh/setup-uv; the musl bu
 }
 build() ( # beside, and renamed into place when complete: others may build the same, and any of them may be killed
     work=$(mkdir -p "$cache" 2>&- && mktemp -qd "$tool.XXXXXX") || fail "cannot write $cache: set PATCHLOCK_CACHE_DIR"
-    trap 'rm -rf "$work"' EXIT && trap 'exit 1' HUP INT TERM && exec </dev/null >"$log" 2>&1
+    (while sleep 10 3>&-; kill -0 $$; do echo 'patchlock: still preparing...' >&3; done) 2>/dev/null & beat=$!
+    trap 'rm -rf "$work"; kill $beat' EXIT && trap 'exit 1' HUP INT TERM && exec </dev/null >"$log" 2>&1
     unset PYTHONPATH PIP_CONSTRAINT PIP_PREFIX UV_CONSTRAINT UV_BUILD_CONSTRAINT UV_EXCLUDE_NEWER UV_PROJECT
     find "$cache" -maxdepth 1 -name 'tool-*.??????' -mtime +1 -exec rm -rf {} + # what a killed one left
     [ -x "$tool/complete" ] || [ ! -e "$tool" ] || mv "$tool" "$work/incomplete"
@@ -49,7 +49,7 @@ build() ( # beside, and renamed into place when complete: others may build the s
 )
 { true 4<&0; } 2>/dev/null || exec </dev/null # a closed stdin would be the number of the next file that is opened
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) lock=${PATCHLOCK_LOCK:-$here/lockfiles/patchlock.txt}
-module=${PATCHLOCK_MODULE:-patchlock install} archive=${PATCHLOCK_UV_ARCHIVE:-}
+module=${PATCHLOCK_MODULE:-patchlock install} archive=${PATCHLOCK_UV_ARCHIVE:-} # another lock and module: for tests/run
 cache=${PATCHLOCK_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/patchlock}
 case $cache in /*) ;; *) cache=$PWD/$cache ;; esac; unset PATCHLOCK_LOCK PATCHLOCK_MODULE PYTHONHOME
 digest=$({ cksum "$lock" || sha256sum "$lock"; } 2>/dev/null) || fail "$lock is missing: run this in a git clone"

@@ -259,8 +259,8 @@ def _warnings(here: Iterable[AppOverview]) -> list[str]:
         for text in (*one.choice.doubts, *one.choice.warnings)[:1] if one.choice else ():
             lead = text.partition(" Reason: ")[0].rstrip(".")
             rest = lead.removeprefix(one.app.name)
-            apps.setdefault(rest, []).append(one.app.name if rest != lead else "")
-    return [" and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + rest for rest, names in apps.items()]
+            apps.setdefault(rest, []).extend([one.app.name] if rest != lead else [])
+    return [" and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) + rest for rest, names in apps.items()]
 
 
 def _machine(host: Host, devices: Sequence[str]) -> str:
