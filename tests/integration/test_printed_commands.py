@@ -6,8 +6,11 @@ The commands of the pages for everyday use are run, in order.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +57,7 @@ OTHERS = {
     "winget": "needs Windows, and changes the reader's system",
     "wsl": "needs Windows",
     "uv": "uv's own commands; tests/integration/test_package.py installs the wheel, tests/locks read the exports",
-    "pip": "pip's own commands; tests/locks read the locks with it",
+    "pip": "pip's own commands; tests/integration/test_lock.py reads the locks with it",
     "pipx": "changes the reader's system",
     "python": "starts a program of the page's own",
     "sed": "edits a file of the reader's, as an example",
@@ -83,20 +86,97 @@ def _of_page(path: Path) -> Iterator[str]:
     yield from (" ".join(found.split()) for found in _INLINE.findall(_BLOCK.sub("", text)))
 
 
-def _of_messages() -> Iterator[tuple[str, str]]:
-    """Find what stands between backquotes in patchlock's own texts; what is filled in counts as one word."""
+def _texts_of_code() -> Iterator[tuple[str, str]]:
+    """Give patchlock's own texts with their places; what is filled in counts as one word."""
     for path in sorted((ROOT / "installer" / "patchlock").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and path.parent.name != "cli"}
+        for node in nodes:
             if isinstance(node, ast.JoinedStr):
-                parts = [str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values]
-                texts = ["".join(parts)]
-            else:
-                texts = [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
-            for found in (found for text in texts for found in re.findall(r"`(patchlock [^`]+)`", text)):
-                yield f"{path.relative_to(ROOT)}", " ".join(found.split())
+                words = [str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values]
+                yield f"{path.relative_to(ROOT)}", "".join(words)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts | docs:
+                yield f"{path.relative_to(ROOT)}", node.value
+
+
+def _of_messages() -> Iterator[tuple[str, str]]:
+    """Find patchlock's commands between backquotes in its own texts."""
+    for place, text in _texts_of_code():
+        for found in re.findall(r"`(patchlock [^`]+)`", text):
+            yield place, " ".join(found.split())
     for path in sorted((ROOT / "profiles").rglob("*.toml")):
         for found in re.findall(r"[`\"'](patchlock [^`\"'\n]+)[`\"']", path.read_text(encoding="utf-8")):
             yield f"{path.relative_to(ROOT)}", found
+
+
+def _texts_of_profiles(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Give each text of a file with the key that it stands under."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts_of_profiles(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts_of_profiles(inner, key)
+    elif isinstance(value, str):
+        yield key, value
+
+
+_WHOLE = re.compile(
+    r"^ *(?:\$ (?!\{|X$|%)(.+)|((?:sudo|git -C|xcode-select|nix-shell|winget|choco|brew|rm|uv (?:tool|pip)|pipx) \S.*))$",
+    re.MULTILINE,
+)
+"""Lines that are a command as a whole, without backquotes."""
+_QUOTED = re.compile(r"`([\w.~/$'\[{][^`\n]* [^`\n]*|[A-Z_]+=[^`\s]+|[A-Z][a-z]+-[A-Z]\w+)`")
+"""Several words, a variable that is set, or a cmdlet; one word alone is a name."""
+_NO_COMMAND = re.compile(
+    r"patchlock |\w\S* = (?!\$null|')|X @ |(X|additionalProperties:|if) \S+$|cannot import|Content-Type$|git (X|-C X)$"
+    r"|(lock|index|patch|apply|install) (--)?[a-z-]+( FILE)?$"
+)
+"""Patchlock's own, which the parser takes, some without its name; text of files; names of what is asked about."""
+OTHERS_OF_MESSAGES = {
+    r"git -C /app |rm -rf (/app|/var)/": "a line of a Dockerfile; tests/integration/test_exporting.py reads it",
+    r"X (bundle|doctor|lock|dockerfile)\b|X--profile ": "patchlock's, by its path; tests/cli/test_launcher.py",
+    r"(export|unset) |echo 'export": "a test below runs it, in a shell of its own",
+    r".*\bsudo |(brew|winget|choco|xcode-select|nix-shell|systemctl) |pipx X X$|uv (tool|pip) X ": "changes the system",
+    r"[A-Z][a-z]+-[A-Z]|\$env:|\[Environment\]|'[A-Z_]+', |(wsl|dxdiag|powershell) ": (
+        "needs Windows; tests/hardware/test_troubles.py parses those of remedies"
+    ),
+    r"(nvidia-smi|rocminfo|lsmod|modinfo|mokutil|ldconfig|dpkg-query|uname|getconf|ls|test|grep|printenv)\b": (
+        "shows what a machine with that hardware or system has; tests/hardware/test_troubles.py checks its shell"
+    ),
+    r"docker ": "needs Docker, and a machine with that hardware",
+    r"\{python\} |python3? |pip install --user$|conda ": "needs the app's or the reader's own Python",
+    r"git (-C X )?(--version|status|log|config --get|apply$|stash pop$)|(X diff|journalctl|ulimit) ": (
+        "shows what the reader has, or is only spoken of"
+    ),
+    r"git config --global --add safe.directory": "run as printed: tests/worktree/test_foreign_owner.py",
+    r"git -C X checkout -- ": "run as printed: tests/integration/test_bad_input.py",
+    r"install -Dm644 ": "run as printed: tests/integration/test_front_door.py",
+    r"git -C X add |X X (--abort|--continue|X)$": (
+        "needs the conflict that it ends; run as printed: tests/worktree/test_clone_patches_git_conflicts.py"
+    ),
+    r"(git -C X|X) checkout X": "needs the conflict that it ends; tests/worktree/test_moves_as_git.py does the same",
+    r"X pull --rebase": "needs upstream's branch; tests/worktree/test_conflicts_without_markers.py does the same",
+    r"X switch |X commit --no-verify|git -C X stash drop": "ends or drops what only the reader can; nobody runs it",
+    r"git (clone|fetch|pull|-C X pull)\b": "fetches from upstream, with the reader's clone",
+    r"GIT_LFS_SKIP_SMUDGE=1": "a variable for the same command; tests/worktree/test_told_truly.py",
+    r"(mv|rm -rf) X": "moves or removes the reader's folders; tests/integration/test_bad_folders.py does the first",
+    r"(uv pip sync|pip install) --": "needs the lock that it is written in; tests/integration/test_lock.py does the same",
+    r"uv python install": "downloads a Python",
+}
+"""Commands of other programs that messages and remedies print → who runs them, or why nobody does."""
+
+
+def _of_others() -> list[str]:
+    """Find the commands that messages and remedies print and that are not patchlock's, whatever their program is."""
+    texts = [text for _, text in _texts_of_code()]
+    found = [line for text in texts for pair in _WHOLE.findall(text) for line in pair if line]
+    for path in (ROOT / "profiles").rglob("*.toml"):
+        for key, text in _texts_of_profiles(tomllib.loads(path.read_text(encoding="utf-8"))):
+            (found if key in {"command", "commands", "proof"} else texts).append(text)
+    found += [command for text in texts for command in _QUOTED.findall(text)]
+    return sorted({command for command in found if not _NO_COMMAND.match(command)})
 
 
 def _problem(command: str) -> str:
@@ -136,12 +216,46 @@ def test_every_command_of_a_page_can_be_typed_or_is_listed(path: Path) -> None:
     assert problems == []
 
 
+AS_PRINTED = (
+    "tests/integration/test_status_of_clones.py",
+    "tests/integration/test_new_app.py",
+    "tests/integration/test_hooks.py",
+)
+
+
 def test_every_command_of_a_message_can_be_typed() -> None:
+    """The parser takes it: its app, folder and state are those of the moment, which a list of texts does not have.
+
+    The tests of `AS_PRINTED` make such moments, and run what is printed then, word for word.
+    """
     found = sorted(set(_of_messages()))
     assert len(found) > 60
     assert [
         f"{place}: {command}: {problem}" for place, command in found for problem in [_problem(command)] if problem
     ] == []
+    assert [name for name in AS_PRINTED if 'split("`")' not in (ROOT / name).read_text(encoding="utf-8")] == []
+
+
+def _rule(command: str) -> str:
+    return next((rule for rule in OTHERS_OF_MESSAGES if re.match(rule, command)), "")
+
+
+def test_every_command_of_another_program_in_a_message_is_run_or_listed() -> None:
+    commands = _of_others()
+    assert [command for command in commands if not _rule(command)] == [], "nothing says who runs it"
+    assert set(map(_rule, commands)) == set(OTHERS_OF_MESSAGES), "a rule is for nothing"
+    named = re.findall(r"tests/[\w/]+(?:\.py)?", " ".join((*OTHERS_OF_MESSAGES.values(), *OTHERS.values())))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert _rule("vulkaninfo --summary") == _rule("git -C X gc") == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no sh")
+def test_variables_that_a_remedy_sets_are_set(tmp_path: Path) -> None:
+    commands = [command for command in _of_others() if _rule(command).startswith("(export|")]
+    for command in commands:
+        done = subprocess.run(["sh", "-euc", command], env={"HOME": str(tmp_path)}, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), command
+    assert (tmp_path / ".profile").read_text(encoding="utf-8").startswith("export ")
 
 
 @pytest.mark.parametrize(
