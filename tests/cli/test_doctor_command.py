@@ -162,6 +162,23 @@ def test_what_a_machine_lacks_for_a_named_profile_is_found_as_by_plan(
     assert all(not seen[name] for name, title in found.items() if title.endswith("if it is not installed"))
 
 
+@pytest.mark.parametrize(
+    ("profile", "torch", "title"),
+    [
+        ("cuda-windows", "2.7.1+cu128", "this torch is for NVIDIA cards, and the machine only has a Radeon"),
+        ("zluda-rdna4", "2.7.1+cu118", "the HIP SDK has no rocBLAS files for this card"),
+    ],
+)
+def test_what_a_profile_would_install_is_not_told_as_installed(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, profile: str, torch: str, title: str
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "phoenix-780m-windows.json"))
+    told = json.loads(face("doctor", "--profile", profile, "--json").stdout)["data"]["findings"]
+    (evidence,) = [one["evidence"] for one in told if one["title"] == title]
+    assert f"torch would be {torch}" in evidence
+    assert not [line for one in told for line in one["evidence"] if line.startswith("torch is ")]
+
+
 def test_what_a_profile_needs_is_told_with_its_whole_name_and_why(
     face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,11 @@ def doctor_command(
             else doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer)
         ),
         *doctor.diagnose(
-            dataclasses.replace(recording, packages=packages), cards, opened.troubles(), opened.rules().families
+            dataclasses.replace(recording, packages=packages),
+            cards,
+            opened.troubles(),
+            opened.rules().families,
+            is_planned=not recording.packages,
         ),
     )
     findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))

@@ -37,10 +37,23 @@ class Finding:
 
 
 def diagnose(
-    recording: Recording, cards: Iterable[Card], entries: Iterable[Trouble], families: Iterable[Family] = ()
+    recording: Recording,
+    cards: Iterable[Card],
+    entries: Iterable[Trouble],
+    families: Iterable[Family] = (),
+    *,
+    is_planned: bool = False,
 ) -> tuple[Finding, ...]:
-    """Find the known troubles of a machine, the surest first, then by name."""
-    facts = collect_facts(recording, cards, families)
+    """Find the known troubles of a machine, the surest first, then by name.
+
+    Args:
+        recording: the machine, and the packages of an environment.
+        cards: the table of devices.
+        entries: the catalogue of troubles.
+        families: which versions of binary distributions fit together.
+        is_planned: whether the packages are those that a profile would install.
+    """
+    facts = dataclasses.replace(collect_facts(recording, cards, families), is_planned=is_planned)
     found: dict[tuple[str, str], Finding] = {}
     for entry in entries:
         if (finding := _found(entry, facts)) is not None:
