@@ -272,8 +272,29 @@ def test_json_holds_findings_and_a_recording_without_the_home_folder(face: Calla
 
 def test_an_app_that_is_not_installed_is_a_sentence(face: Callable[..., Said]) -> None:
     done = face("doctor", "demo")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[not-installed]: demo is not installed; `patchlock plan demo` ")
+
+
+def test_an_install_that_was_interrupted_is_told_as_by_status(face: Callable[..., Said]) -> None:
+    folder = Path(os.environ["PATCHLOCK_HOME"]) / "demo@cpu"
+    folder.mkdir(parents=True)
+    (folder / "journal").write_text("{}")
+    told = face("doctor", "demo").stderr
+    assert told.startswith("error[not-installed]: demo is not installed on cpu: its install was interrupted")
+    assert "finish it with `patchlock install demo --profile cpu`" in told
+
+
+def test_what_the_machine_lacks_is_told_although_the_app_is_not_installed(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
+    done = face("doctor", "demo")
     assert done.returncode == 1
-    assert done.stderr.startswith("error[not-installed]: ")
+    assert done.stdout.startswith("certain: Microsoft's Visual C++ runtime is missing")
+    assert "error[not-installed]: demo is not installed" in done.stderr
+    data = json.loads(face("doctor", "demo", "--json").stdout)["data"]
+    assert [one["name"] for one in data["findings"]] == ["msvc-runtime-missing"]
 
 
 def _install(home: Path, profile: str, **packages: str) -> Path:
