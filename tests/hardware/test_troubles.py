@@ -60,6 +60,7 @@ CARDS = (
     _card("164e", "gfx1036", "rdna2-integrated", is_integrated=True),
     _card("1638", "gfx90c", "vega-integrated", is_integrated=True),
     _card("1586", "gfx1151", "rdna3.5", is_integrated=True),
+    _card("a780", "", "intel-integrated", vendor="8086", is_integrated=True),
     _card("1c8d", "sm_61", "pascal", vendor="10de"),
     _card("1b06", "sm_61", "pascal", vendor="10de"),
     _card("2702", "sm_89", "ada", vendor="10de"),
