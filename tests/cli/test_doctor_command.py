@@ -41,7 +41,7 @@ def test_commands_for_windows_have_no_prompt(face: Callable[..., Said], monkeypa
     monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
     told = face("doctor").stdout
     assert "\n          winget install --exact --id Microsoft.VCRedist.2015+.x64\n" in told
-    assert "\n  proof   Test-Path " in told
+    assert "\n  proof   Get-Item " in told
     assert "$ " not in told
 
 
@@ -203,6 +203,14 @@ def test_a_message_that_nothing_explains_is_answered_before_what_the_machine_lac
         assert "No known problem" not in face(*other).stdout
 
 
+def test_a_message_that_a_certain_fault_explains_is_answered_by_it(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
+    says = "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found."
+    assert face("doctor", "--says", says).stdout.startswith("certain: Microsoft's Visual C++ runtime is missing")
+
+
 def test_a_message_is_looked_at_although_the_install_failed(face: Callable[..., Said]) -> None:
     for named in (("demo",), ("demo", "--profile", "cpu")):
         done = face("doctor", *named, "--says", NUMPY)
@@ -291,7 +299,7 @@ def test_what_the_machine_lacks_is_told_although_the_app_is_not_installed(
     monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
     done = face("doctor", "demo")
     assert done.returncode == 1
-    assert done.stdout.startswith("certain: Microsoft's Visual C++ runtime is missing")
+    assert done.stdout.startswith("certain: Microsoft's Visual C++ runtime is missing or too old")
     assert "error[not-installed]: demo is not installed" in done.stderr
     data = json.loads(face("doctor", "demo", "--json").stdout)["data"]
     assert [one["name"] for one in data["findings"]] == ["msvc-runtime-missing"]
