@@ -215,7 +215,9 @@ def test_a_message_is_looked_at_although_the_install_failed(face: Callable[..., 
     for named in (("demo",), ("demo", "--profile", "cpu")):
         done = face("doctor", *named, "--says", NUMPY)
         assert (done.returncode, done.stderr) == (0, "")
-        assert "$ patchlock install demo --reinstall" in done.stdout
+        assert f"$ patchlock install {' '.join(named)} --reinstall" in done.stdout
+    said = "RuntimeError: No CUDA GPUs are available"
+    assert "$ patchlock plan demo\n" in face("doctor", "demo", "--profile", "cpu", "--says", said).stdout
     assert face("doctor", "demmo", "--says", NUMPY).stderr.startswith("error[unknown-app]: ")
 
 

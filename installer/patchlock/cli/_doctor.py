@@ -103,9 +103,10 @@ def doctor_command(
     )
     findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))
     python = str(venv.interpreter(environment)) if environment is not None else ""
+    named = " ".join([app or "APP", *(["--profile", profile] if profile else [])])
     certain = [finding for finding in findings if finding.confidence == "certain"]
     if as_json:
-        told = [_told(finding, app or "APP", python) for finding in findings]
+        told = [_told(finding, named, python) for finding in findings]
         error: PatchlockError | None = missing
         if certain:
             error = TroubleError(
@@ -121,7 +122,7 @@ def doctor_command(
         _output.echo(f"{_UNKNOWN}. This was found on this machine:\n")
     for finding in findings:
         has_prompt = observed.host.os != "windows"
-        _output.echo(_text(finding, app or "APP", python) + "\n", has_prompt=has_prompt)
+        _output.echo(_text(finding, named, python) + "\n", has_prompt=has_prompt)
     if unused:
         _output.echo(_output.warnings(unused) + ("" if look.refusal and not findings else "\n"))
     if missing is not None:
@@ -245,10 +246,17 @@ def _recording(seen: Recording, environment: Path | None, says: tuple[str, ...])
 
 def _pasted(command: str, shell: Shell, app: str, python: str) -> str:
     """Put the app and its Python into a command, as its shell writes them; without that, let `verify` ask it."""
+    if "--profile" in command:
+        app = app.partition(" ")[0]
     if not python and "{python}" in command:
         return f"patchlock verify {app}"
     program = command_lines.program(python, windows=shell == "powershell")
     return command.replace("{python}", program).replace("{app}", app)
+
+
+def _pair(remedy: Remedy, app: str) -> str:
+    """Leave the profile out that was named, if the remedy has another one chosen."""
+    return app.partition(" ")[0] if any("patchlock plan" in command for command in remedy.commands) else app
 
 
 def _told(finding: Finding, app: str, python: str) -> dict[str, object]:
@@ -257,9 +265,9 @@ def _told(finding: Finding, app: str, python: str) -> dict[str, object]:
         {
             "do": remedy.do,
             "shell": remedy.shell,
-            "commands": [_pasted(command, remedy.shell, app, python) for command in remedy.commands],
+            "commands": [_pasted(command, remedy.shell, _pair(remedy, app), python) for command in remedy.commands],
             "needs": list(remedy.needs),
-            "proof": _pasted(remedy.proof, remedy.proof_shell, app, python),
+            "proof": _pasted(remedy.proof, remedy.proof_shell, _pair(remedy, app), python),
             "proof_shell": remedy.proof_shell,
         }
         for remedy in finding.remedies
@@ -286,6 +294,7 @@ def _text(finding: Finding, app: str, python: str) -> str:
 def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
     from patchlock.model.troubles import NEEDS
 
+    app = _pair(remedy, app)
     commands = [f"$ {_pasted(command, remedy.shell, app, python)}" for command in remedy.commands]
     proof = f"$ {_pasted(remedy.proof, remedy.proof_shell, app, python)}"
     elsewhere = remedy.shell == "powershell" and sys.platform != "win32"
