@@ -142,6 +142,15 @@ def test_words_about_cards_that_are_not_there_get_no_advice_for_them(
         assert remedy.commands == ("patchlock plan {app}", "patchlock install {app} --reinstall")
 
 
+def test_files_for_rocblas_go_into_the_sdk_that_is_installed_first() -> None:
+    (remedy,) = ENTRIES["zluda-rocblas-lacks-chip"].remedies
+    assert remedy.do.startswith("If HIP SDK 6.4.2 is not installed, install it first")
+    assert [command.partition(" https://")[2].partition("/")[0] for command in remedy.commands] == [
+        "www.amd.com",
+        "github.com",
+    ]
+
+
 @pytest.mark.parametrize(
     ("vendor", "commands"),
     [
