@@ -191,6 +191,14 @@ def test_what_a_profile_needs_is_told_with_its_whole_name_and_why(
     assert f"possible: AMD's HIP SDK 6.4.2, if it is not installed [zluda]\n  why     {why}\n  do      " in text
 
 
+def test_the_sdk_that_was_found_is_told_beside_the_one_that_is_needed(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "rx7900xtx-windows-raphael-igpu.json"))
+    text = face("doctor", "--profile", "zluda-rdna4").stdout
+    assert "possible: AMD's HIP SDK 6.4.2, if it is not installed (found version 7.2) [zluda]\n" in text
+
+
 def test_a_message_that_nothing_explains_is_answered_before_what_the_machine_lacks(
     face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
