@@ -41,7 +41,7 @@ def test_commands_for_windows_have_no_prompt(face: Callable[..., Said], monkeypa
     monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
     told = face("doctor").stdout
     assert "\n          winget install --exact --id Microsoft.VCRedist.2015+.x64\n" in told
-    assert "\n  proof   Test-Path " in told
+    assert "\n  proof   Get-Item " in told
     assert "$ " not in told
 
 
@@ -162,6 +162,23 @@ def test_what_a_machine_lacks_for_a_named_profile_is_found_as_by_plan(
     assert all(not seen[name] for name, title in found.items() if title.endswith("if it is not installed"))
 
 
+@pytest.mark.parametrize(
+    ("profile", "torch", "title"),
+    [
+        ("cuda-windows", "2.7.1+cu128", "this torch is for NVIDIA cards, and the machine only has a Radeon"),
+        ("zluda-rdna4", "2.7.1+cu118", "the HIP SDK has no rocBLAS files for this card"),
+    ],
+)
+def test_what_a_profile_would_install_is_not_told_as_installed(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, profile: str, torch: str, title: str
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "phoenix-780m-windows.json"))
+    told = json.loads(face("doctor", "--profile", profile, "--json").stdout)["data"]["findings"]
+    (evidence,) = [one["evidence"] for one in told if one["title"] == title]
+    assert f"torch would be {torch}" in evidence
+    assert not [line for one in told for line in one["evidence"] if line.startswith("torch is ")]
+
+
 def test_what_a_profile_needs_is_told_with_its_whole_name_and_why(
     face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +189,14 @@ def test_what_a_profile_needs_is_told_with_its_whole_name_and_why(
     text = face("doctor", "--profile", "zluda-rdna4").stdout
     why = "zluda runs the CUDA calls of torch for CUDA 11.8 through AMD's HIP SDK"
     assert f"possible: AMD's HIP SDK 6.4.2, if it is not installed [zluda]\n  why     {why}\n  do      " in text
+
+
+def test_the_sdk_that_was_found_is_told_beside_the_one_that_is_needed(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "rx7900xtx-windows-raphael-igpu.json"))
+    text = face("doctor", "--profile", "zluda-rdna4").stdout
+    assert "possible: AMD's HIP SDK 6.4.2, if it is not installed (found version 7.2) [zluda]\n" in text
 
 
 def test_a_message_that_nothing_explains_is_answered_before_what_the_machine_lacks(
@@ -186,11 +211,21 @@ def test_a_message_that_nothing_explains_is_answered_before_what_the_machine_lac
         assert "No known problem" not in face(*other).stdout
 
 
+def test_a_message_that_a_certain_fault_explains_is_answered_by_it(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
+    says = "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found."
+    assert face("doctor", "--says", says).stdout.startswith("certain: Microsoft's Visual C++ runtime is missing")
+
+
 def test_a_message_is_looked_at_although_the_install_failed(face: Callable[..., Said]) -> None:
     for named in (("demo",), ("demo", "--profile", "cpu")):
         done = face("doctor", *named, "--says", NUMPY)
         assert (done.returncode, done.stderr) == (0, "")
-        assert "$ patchlock install demo --reinstall" in done.stdout
+        assert f"$ patchlock install {' '.join(named)} --reinstall" in done.stdout
+    said = "RuntimeError: No CUDA GPUs are available"
+    assert "$ patchlock plan demo\n" in face("doctor", "demo", "--profile", "cpu", "--says", said).stdout
     assert face("doctor", "demmo", "--says", NUMPY).stderr.startswith("error[unknown-app]: ")
 
 
@@ -255,8 +290,29 @@ def test_json_holds_findings_and_a_recording_without_the_home_folder(face: Calla
 
 def test_an_app_that_is_not_installed_is_a_sentence(face: Callable[..., Said]) -> None:
     done = face("doctor", "demo")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[not-installed]: demo is not installed; `patchlock plan demo` ")
+
+
+def test_an_install_that_was_interrupted_is_told_as_by_status(face: Callable[..., Said]) -> None:
+    folder = Path(os.environ["PATCHLOCK_HOME"]) / "demo@cpu"
+    folder.mkdir(parents=True)
+    (folder / "journal").write_text("{}")
+    told = face("doctor", "demo").stderr
+    assert told.startswith("error[not-installed]: demo is not installed on cpu: its install was interrupted")
+    assert "finish it with `patchlock install demo --profile cpu`" in told
+
+
+def test_what_the_machine_lacks_is_told_although_the_app_is_not_installed(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
+    done = face("doctor", "demo")
     assert done.returncode == 1
-    assert done.stderr.startswith("error[not-installed]: ")
+    assert done.stdout.startswith("certain: Microsoft's Visual C++ runtime is missing or too old")
+    assert "error[not-installed]: demo is not installed" in done.stderr
+    data = json.loads(face("doctor", "demo", "--json").stdout)["data"]
+    assert [one["name"] for one in data["findings"]] == ["msvc-runtime-missing"]
 
 
 def _install(home: Path, profile: str, **packages: str) -> Path:

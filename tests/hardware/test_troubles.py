@@ -60,6 +60,7 @@ CARDS = (
     _card("164e", "gfx1036", "rdna2-integrated", is_integrated=True),
     _card("1638", "gfx90c", "vega-integrated", is_integrated=True),
     _card("1586", "gfx1151", "rdna3.5", is_integrated=True),
+    _card("a780", "", "intel-integrated", vendor="8086", is_integrated=True),
     _card("1c8d", "sm_61", "pascal", vendor="10de"),
     _card("1b06", "sm_61", "pascal", vendor="10de"),
     _card("2702", "sm_89", "ada", vendor="10de"),
@@ -112,14 +113,42 @@ def test_it_is_silent_at_a_near_miss(name: str, case: dict[str, Any]) -> None:
     assert name not in _diagnosed(case)
 
 
-def test_words_about_a_card_that_is_not_there_must_come_from_another_machine() -> None:
-    cases = {case["title"]: case for case in CASES["nvidia-arch-not-in-wheel"]["fires"]}
-    note = "this machine has no NVIDIA card: if another one printed that, run `patchlock doctor` there"
-    told = {
-        title: note in _diagnosed(cases[title])["nvidia-arch-not-in-wheel"].evidence
-        for title in ("a log of another machine names the card", "only the words", "a Pascal card under CUDA 12.8")
-    }
-    assert list(told.values()) == [True, False, False]
+_RADEON = {"vendor": "1002", "device": "7480", "name": "AMD Radeon RX 7600", "arch": "gfx1102"}
+_GEFORCE = {"vendor": "10de", "device": "2184", "name": "NVIDIA GeForce GTX 1660", "arch": "sm_75"}
+_ARC = {"vendor": "8086", "device": "e20b", "name": "Intel(R) Arc(TM) B580 Graphics", "arch": "bmg"}
+_RTX_5090 = "RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation."
+_ROCBLAS = "rocBLAS error: Cannot read C:\\x\\rocblas/library/TensileLibrary.dat: No such file for GPU arch : gfx1036"
+
+
+@pytest.mark.parametrize(
+    ("says", "maker", "others"),
+    [
+        (_RTX_5090, "NVIDIA", (_RADEON, _ARC)),
+        ("The NVIDIA driver on your system is too old (found version 11040)", "NVIDIA", (_RADEON, _ARC)),
+        ("RuntimeError: No XPU devices are available.", "Intel", (_RADEON, _GEFORCE)),
+        ("RuntimeError: HIP error: invalid device function", "AMD", (_GEFORCE, _ARC)),
+        (_ROCBLAS, "AMD", (_GEFORCE, _ARC)),
+    ],
+)
+def test_words_about_cards_that_are_not_there_get_no_advice_for_them(
+    says: str, maker: str, others: tuple[dict[str, str], ...]
+) -> None:
+    for card in others:
+        host = {"os": "windows", "machine": "amd64", "devices": [card]}
+        (found,) = _diagnosed({"title": "t", "host": host, "says": [says]}).values()
+        assert (found.name, found.confidence) == ("made-for-another-card", "likely")
+        assert found.title == f"the message is about {maker} cards, and this machine has none"
+        (remedy,) = found.remedies
+        assert remedy.commands == ("patchlock plan {app}", "patchlock install {app} --reinstall")
+
+
+def test_files_for_rocblas_go_into_the_sdk_that_is_installed_first() -> None:
+    (remedy,) = ENTRIES["zluda-rocblas-lacks-chip"].remedies
+    assert remedy.do.startswith("If HIP SDK 6.4.2 is not installed, install it first")
+    assert [command.partition(" https://")[2].partition("/")[0] for command in remedy.commands] == [
+        "www.amd.com",
+        "github.com",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,8 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     _add_needy(locked)
     text = locked.app.read_text(encoding="utf-8")
     locked.app.write_text(
-        text + '\n[[refused]]\nprofile = "needy"\nwhy = "it hums"\nsource = "tests"\n', encoding="utf-8"
+        text + '\n[[refused]]\nprofile = "needy"\nwhy = "it hums: use the profile other"\nsource = "tests"\n',
+        encoding="utf-8",
     )
     pretend(_here(KFD))
     done = face("plan", "mini")

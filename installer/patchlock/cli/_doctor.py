@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
     from patchlock.hardware.doctor import Finding
     from patchlock.hardware.report import HostReport
+    from patchlock.model.errors import NotInstalledError, PatchlockError
     from patchlock.model.hosts import Recording
     from patchlock.model.profile import Profile
     from patchlock.model.troubles import Remedy, Shell
@@ -75,7 +76,8 @@ def doctor_command(
     if says_file is not None:
         with _decoded(says_file) as log:
             lines += _lines(log, doctor.tells(opened.troubles()))
-    environment = _environment(opened, app, profile, is_told=bool(lines)) if app is not None else None
+    environment, missing = _environment(opened, app, profile) if app is not None else (None, None)
+    missing = None if lines else missing  # a message is looked at all the same
     observed = _options.observe(opened.root)
     look = report.build_report(opened.root, observed, profile)
     notes = look.choice.notes if profile and look.choice else ()
@@ -92,15 +94,20 @@ def doctor_command(
             else doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer)
         ),
         *doctor.diagnose(
-            dataclasses.replace(recording, packages=packages), cards, opened.troubles(), opened.rules().families
+            dataclasses.replace(recording, packages=packages),
+            cards,
+            opened.troubles(),
+            opened.rules().families,
+            is_planned=not recording.packages,
         ),
     )
     findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))
     python = str(venv.interpreter(environment)) if environment is not None else ""
+    named = " ".join([app or "APP", *(["--profile", profile] if profile else [])])
     certain = [finding for finding in findings if finding.confidence == "certain"]
     if as_json:
-        told = [_told(finding, app or "APP", python) for finding in findings]
-        error = None
+        told = [_told(finding, named, python) for finding in findings]
+        error: PatchlockError | None = missing
         if certain:
             error = TroubleError(
                 f"a known trouble, for certain: {'; '.join(finding.title for finding in certain)}",
@@ -115,9 +122,11 @@ def doctor_command(
         _output.echo(f"{_UNKNOWN}. This was found on this machine:\n")
     for finding in findings:
         has_prompt = observed.host.os != "windows"
-        _output.echo(_text(finding, app or "APP", python) + "\n", has_prompt=has_prompt)
+        _output.echo(_text(finding, named, python) + "\n", has_prompt=has_prompt)
     if unused:
         _output.echo(_output.warnings(unused) + ("" if look.refusal and not findings else "\n"))
+    if missing is not None:
+        raise missing
     if findings or lines or not look.refusal:
         _output.echo(_summary(findings, app, is_unknown=is_unknown))
     return 1 if certain else 0
@@ -199,29 +208,35 @@ def _lines(log: TextIO, tells: Callable[[str], bool]) -> list[str]:
     return [*(line for line in told if line not in last), *last]
 
 
-def _environment(opened: Catalogue, app: str, profile: str | None, *, is_told: bool) -> Path | None:
-    """Find the environment of an app; None where it is not installed and there is a message to look at all the same."""
+def _environment(
+    opened: Catalogue, app: str, profile: str | None
+) -> tuple[Path, None] | tuple[None, NotInstalledError]:
+    """Find the environment of an app; else say why there is none."""
     from patchlock.environments import generations
     from patchlock.model.errors import NotInstalledError, UsageError
     from patchlock.model.installation import Installation
 
-    names = [profile] if profile else _options.profiles_of(app)
-    if not names:
-        opened.app(app)  # which names the nearest one, if there is none of that name
-        if is_told:
-            return None
-        raise NotInstalledError(
-            f"{app} is not installed",
-            remedy=f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it",
-        )
+    names = [profile] if profile else _options.profiles_of(app) or _begun(app)
     if len(names) > 1:
         raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
+    if not names:
+        opened.app(app)  # which names the nearest one, if there is none of that name
+        remedy = f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it"
+        return None, NotInstalledError(f"{app} is not installed", remedy=remedy)
     installation = Installation(folder=_options.home() / f"{app}@{names[0]}")
-    if is_told and generations.current(installation) is None:
+    try:
+        return generations.generation(installation, generations.require_current(installation, app).id), None
+    except NotInstalledError as error:
         opened.app(app)
-        return None
-    receipt = generations.require_current(installation, app)
-    return generations.generation(installation, receipt.id)
+        return None, error
+
+
+def _begun(app: str) -> list[str]:
+    """Name a profile on which an install of an app was begun and not finished."""
+    from patchlock.environments import generations
+
+    there = generations.installations(_options.home())
+    return [one.profile for one in there if one.app == app and one.journal.is_file()][:1]
 
 
 def _recording(seen: Recording, environment: Path | None, says: tuple[str, ...]) -> Recording:
@@ -231,10 +246,17 @@ def _recording(seen: Recording, environment: Path | None, says: tuple[str, ...])
 
 def _pasted(command: str, shell: Shell, app: str, python: str) -> str:
     """Put the app and its Python into a command, as its shell writes them; without that, let `verify` ask it."""
+    if "--profile" in command:
+        app = app.partition(" ")[0]
     if not python and "{python}" in command:
         return f"patchlock verify {app}"
     program = command_lines.program(python, windows=shell == "powershell")
     return command.replace("{python}", program).replace("{app}", app)
+
+
+def _pair(remedy: Remedy, app: str) -> str:
+    """Leave the profile out that was named, if the remedy has another one chosen."""
+    return app.partition(" ")[0] if any("patchlock plan" in command for command in remedy.commands) else app
 
 
 def _told(finding: Finding, app: str, python: str) -> dict[str, object]:
@@ -243,9 +265,9 @@ def _told(finding: Finding, app: str, python: str) -> dict[str, object]:
         {
             "do": remedy.do,
             "shell": remedy.shell,
-            "commands": [_pasted(command, remedy.shell, app, python) for command in remedy.commands],
+            "commands": [_pasted(command, remedy.shell, _pair(remedy, app), python) for command in remedy.commands],
             "needs": list(remedy.needs),
-            "proof": _pasted(remedy.proof, remedy.proof_shell, app, python),
+            "proof": _pasted(remedy.proof, remedy.proof_shell, _pair(remedy, app), python),
             "proof_shell": remedy.proof_shell,
         }
         for remedy in finding.remedies
@@ -272,6 +294,7 @@ def _text(finding: Finding, app: str, python: str) -> str:
 def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
     from patchlock.model.troubles import NEEDS
 
+    app = _pair(remedy, app)
     commands = [f"$ {_pasted(command, remedy.shell, app, python)}" for command in remedy.commands]
     proof = f"$ {_pasted(remedy.proof, remedy.proof_shell, app, python)}"
     elsewhere = remedy.shell == "powershell" and sys.platform != "win32"

@@ -355,6 +355,8 @@ def _possible(
 def _require_possible(opened: Catalogue, app: App, profile: Profile, found: ProfileChoice) -> None:
     """Stop where the catalogue says that a pair cannot be, and name the profile of the app that fits the machine.
 
+    Only where none does, the one stands that the app's file advises: it does not know the machine.
+
     Raises:
         RefusedError: with the catalogue's reason.
     """
@@ -364,8 +366,6 @@ def _require_possible(opened: Catalogue, app: App, profile: Profile, found: Prof
     try:
         require_possible(app, profile, found.choice.chosen.platform)
     except RefusedError as error:
-        if error.remedy:
-            raise
         try:
             other = _possible(opened, app, None, found.observed, {}).choice.chosen
         except NoProfileFitsError:

@@ -37,12 +37,29 @@ class Finding:
 
 
 def diagnose(
-    recording: Recording, cards: Iterable[Card], entries: Iterable[Trouble], families: Iterable[Family] = ()
+    recording: Recording,
+    cards: Iterable[Card],
+    entries: Iterable[Trouble],
+    families: Iterable[Family] = (),
+    *,
+    is_planned: bool = False,
 ) -> tuple[Finding, ...]:
-    """Find the known troubles of a machine, the surest first, then by name."""
-    facts = collect_facts(recording, cards, families)
-    found = [finding for entry in entries if (finding := _found(entry, facts)) is not None]
-    return tuple(sorted(found, key=lambda finding: (-CONFIDENCES.index(finding.confidence), finding.name)))
+    """Find the known troubles of a machine, the surest first, then by name.
+
+    Args:
+        recording: the machine, and the packages of an environment.
+        cards: the table of devices.
+        entries: the catalogue of troubles.
+        families: which versions of binary distributions fit together.
+        is_planned: whether the packages are those that a profile would install.
+    """
+    facts = dataclasses.replace(collect_facts(recording, cards, families), is_planned=is_planned)
+    found: dict[tuple[str, str], Finding] = {}
+    for entry in entries:
+        if (finding := _found(entry, facts)) is not None:
+            same = found.get((finding.name, finding.title))
+            found[finding.name, finding.title] = _joined(same, finding) if same is not None else finding
+    return tuple(sorted(found.values(), key=lambda finding: (-CONFIDENCES.index(finding.confidence), finding.name)))
 
 
 def certain(
@@ -163,8 +180,7 @@ def _found(entry: Trouble, facts: Observations) -> Finding | None:
         return None
     evidence = [*where, *(one for _, words in seen for one in words)]
     if is_of_others and all(sign.is_said for sign, _ in seen):
-        makers = " or ".join(VENDORS[vendor] for vendor in entry.vendors)
-        evidence.append(f"this machine has no {makers} card: if another one printed that, run `patchlock doctor` there")
+        return _of_another_maker(entry, evidence, facts)
     return Finding(
         name=entry.name,
         title=entry.title,
@@ -182,6 +198,43 @@ def _is_of_others(vendors: tuple[str, ...], facts: Observations) -> bool:
     there = {one.device.vendor for one in facts.devices} & set(VENDORS)
     host = facts.recording.host
     return bool(vendors and there) and not there & set(vendors) and not host.container and not host.is_wsl
+
+
+def _of_another_maker(entry: Trouble, evidence: list[str], facts: Observations) -> Finding:
+    """Answer words about cards that are not there: what is known of those cards does not help here."""
+    makers = " or ".join(VENDORS[vendor] for vendor in entry.vendors)
+    there = dict.fromkeys(called(one) for one in facts.devices if one.device.vendor in VENDORS)
+    shell: Shell = "powershell" if facts.recording.host.os == "windows" else "sh"
+    return Finding(
+        name="made-for-another-card",
+        title=f"the message is about {makers} cards, and this machine has none",
+        why=f"""
+torch, or another library that printed it, is a build for {makers} cards. On this machine the app needs the profile of
+its own cards, not a driver or files for others. If another machine printed it, run `patchlock doctor` there.""",
+        confidence="likely",
+        evidence=(*dict.fromkeys(evidence), *(f"this machine has {name}" for name in there)),
+        is_said=True,
+        remedies=(
+            Remedy(
+                do="See which profile fits this machine, and install the app with it.",
+                where=Condition(),
+                shell=shell,
+                commands=("patchlock plan {app}", "patchlock install {app} --reinstall"),
+                proof="patchlock verify {app}",
+                proof_shell=shell,
+            ),
+        ),
+        sources=entry.sources,
+    )
+
+
+def _joined(one: Finding, other: Finding) -> Finding:
+    """Make one of two findings that say the same."""
+    return dataclasses.replace(
+        one,
+        evidence=tuple(dict.fromkeys((*one.evidence, *other.evidence))),
+        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
+    )
 
 
 def _confidence(signs: list[Sign]) -> Confidence:

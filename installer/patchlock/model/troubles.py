@@ -45,6 +45,8 @@ class Observations:
     devices: tuple[KnownDevice | UnknownDevice, ...]
     families: tuple[Family, ...] = ()
     """Which versions of binary distributions fit together."""
+    is_planned: bool = False
+    """Whether the packages are those that a profile would install, and none of them is there yet."""
 
     def version(self, name: NormalizedName) -> str:
         """Give the version of a distribution of the environment; "" where it is not there."""

@@ -98,7 +98,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
     findings = (
         *(_versions(request.catalogue, profile, machine, facts.system) if machine else ()),
         *preflight.judge(facts, wanted, resources, python=profile.python),
-        *_sdks(profile, platform, can_look=not on_paper and os.name == "nt"),
+        *_sdks(profile, platform, machine, can_look=not on_paper and os.name == "nt"),
         *_troubles(request, lock),
         *memory_needs.findings(memory),
         *(() if on_paper else from_source.findings(request)),
@@ -141,7 +141,7 @@ def lacks(
     return (
         *_versions(catalogue, profile, machine, facts.system),
         *(f for f in preflight.judge(facts, wanted, resources, python=profile.python) if f.name in resources),
-        *_sdks(profile, platform, can_look=not on_paper and os.name == "nt"),
+        *_sdks(profile, platform, machine, can_look=not on_paper and os.name == "nt"),
     )
 
 
@@ -202,16 +202,24 @@ def _memory(request: Request) -> tuple[MemoryVerdict, ...]:
     )
 
 
-def _sdks(profile: Profile, platform: Platform, *, can_look: bool) -> tuple[Finding, ...]:
+_VERSION_OF_SDK = {"HIP_PATH": "hip-sdk"}
+"""Variable that names an SDK's folder → what a recording calls its version."""
+
+
+def _sdks(
+    profile: Profile, platform: Platform, machine: ProfileChoice | None, *, can_look: bool
+) -> tuple[Finding, ...]:
     """Name the SDKs that overlays need, and that this machine has not, or a recording does not tell."""
     found = []
+    versions = machine.observed.host.versions if machine else {}
     for overlay in overlays.for_platform(profile.overlays, platform.name):
         sdk = overlay.sdk
         if sdk is not None and not (can_look and overlays.find_sdk(sdk, os.environ, os.path.isfile).folder):
+            there = versions.get(_VERSION_OF_SDK.get(sdk.variable, ""), "")
             found.append(
                 Finding(
                     name=overlay.id,
-                    what=f"{sdk.name}, if it is not installed",
+                    what=f"{sdk.name}, if it is not installed" + (f" (found version {there})" if there else ""),
                     remedy=sdk.install,
                     stops=False,
                     why=f"{overlay.id} {overlay.why}",

@@ -224,7 +224,8 @@ def _version_test(name: str, fits: Callable[[str], bool]) -> Test:
 
     def test(facts: Observations) -> str | None:
         version = facts.version(normal)
-        return f"{name} is {version}" if version and fits(version) else None
+        verb = "would be" if facts.is_planned else "is"
+        return f"{name} {verb} {version}" if version and fits(version) else None
 
     return test
 
