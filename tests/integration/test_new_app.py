@@ -537,6 +537,25 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
 
 
+def test_reason_of_a_refusal_is_whole_however_long_it_is(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, "4.10") for name in ("opencv-python", "opencv-python-headless")]
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64")
+    pages += [miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag=f"py3-none-{tag}") for tag in tags]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    needs = "opencv-python\nopencv-python-headless\nbitsandbytes\n"
+    clone = upstream(tmp_path / "c", {"requirements.txt": needs, "app.py": "import cv2\n" + STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all").stdout
+
+    refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
+    (why,) = [one["why"] for one in refused if one["profile"] == "rocm-linux"]
+    assert len(why) > 300
+    assert why.endswith("on a connected machine, or declare an [[exception]] with its reason")
+    assert f"  rocm-linux on linux-x86_64: refused: {why.removeprefix('no lock can be made: ')}\n" in told
+
+
 def test_what_lock_says_of_a_lock_is_said_and_no_address_is_broken(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     address = f"git+https://github.com/some-body/{'a-long-name-' * 4}of-a-repository"

@@ -209,7 +209,7 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
     until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
-    why = " ".join(attempt.error.what.split())[:300] if attempt.error is not None else ""
+    why = " ".join(attempt.error.what.split()) if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
         why, is_complete = explanation.clause_with_cause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
@@ -401,7 +401,7 @@ def _reason(
         if same is not None:
             return explanation.clause_with_cause(same)
     cause = explanation.first_cause("\n".join(error.evidence))
-    return " ".join(f"{error.what}: {cause}".removesuffix(": ").split())[:300]
+    return " ".join(f"{error.what}: {cause}".removesuffix(": ").split())
 
 
 def _refused(proposal: Proposal, one: OtherLock) -> str:
