@@ -556,6 +556,24 @@ def test_reason_of_a_refusal_is_whole_however_long_it_is(
     assert f"  rocm-linux on linux-x86_64: refused: {why.removeprefix('no lock can be made: ')}\n" in told
 
 
+def test_what_nobody_has_recorded_is_to_be_looked_at_and_no_refusal(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64")
+    pages = [miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag=f"py3-none-{tag}") for tag in tags]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "bitsandbytes\n", "app.py": STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all").stdout
+
+    app = (tmp_path / "x/patches/mini-voice/app.toml").read_text()
+    assert not [one for one in tomllib.loads(app).get("refused", ()) if one["profile"] == "rocm-linux"]
+    why = "nobody has looked which GPUs bitsandbytes 0.49.2 (requirements.txt:1) has code for; give its wheel, or "
+    assert f"  rocm-linux on linux-x86_64: no lock: {why}" in told
+    assert f"\nlook at: rocm-linux on linux-x86_64 has no lock yet: {why}" in told
+    assert "# TODO: rocm-linux on linux-x86_64 has no lock yet: nobody has looked which GPUs" in app
+
+
 def test_what_lock_says_of_a_lock_is_said_and_no_address_is_broken(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     address = f"git+https://github.com/some-body/{'a-long-name-' * 4}of-a-repository"

@@ -288,7 +288,8 @@ def _report(
     lines += [f"  {problem}" for problem in proposed.problems]
     lines += _of_lock(locked, file)
     lines += [
-        f"  {one.profile} on {one.platform}: " + (_packages(one.packages) if one.packages else f"refused: {one.why}")
+        f"  {one.profile} on {one.platform}: "
+        + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
         for one in others
     ]
     lines += [f"look at: {remark}" for remark in locked.proposal.remarks]

@@ -37,6 +37,8 @@ class Violation:
     what: str
     """A clause with the places where the distributions come from."""
     remedy: str
+    is_unknown: bool = False
+    """Nobody has recorded what the rule has to know: nothing is found to be wrong."""
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}"

@@ -268,6 +268,8 @@ class OtherLock:
     """0 where there is no lock."""
     why: str
     """Why there is none, a clause; "" where there is one."""
+    is_refused: bool = False
+    """The reason stands in the proposal, as a [[refused]]; otherwise the lock can be had later as it is."""
     warnings: tuple[str, ...] = ()
     """What is to be known of the lock, as `lock` prints it."""
 
@@ -277,6 +279,7 @@ def lock_others(
 ) -> tuple[Proposal, tuple[OtherLock, ...]]:
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
+    Where the rules only lack what nobody has recorded, that is a remark and no refusal: the app may well run there.
     The first pair may have no lock; it is not tried again. A lock of one pair needs nothing of another: what it
     adds is bounded to its profile, or says what an sdist is. But a lock names the app's file that it was made from, so
     those that were made before its last line are made again. With `solve`, what only a profile needs may be younger
@@ -303,9 +306,15 @@ def lock_others(
                 found.append(dataclasses.replace(done, warnings=made.warnings))
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
-            found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
-            if isinstance(made.error, UnsatisfiableError | PolicyError):
-                proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
+            is_unknown = isinstance(made.error, PolicyError) and made.error.is_unknown
+            is_refused = isinstance(made.error, UnsatisfiableError | PolicyError) and not is_unknown
+            failed = OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why, is_refused=is_refused)
+            found.append(failed)
+            if is_refused:
+                proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, failed)))
+            elif is_unknown:
+                remark = f"{profile.name} on {platform.name} has no lock yet: {why}"
+                proposal = dataclasses.replace(proposal, remarks=(*proposal.remarks, remark))
     write(proposal, trying.catalogue.root)
     for there, at_that_time in locked:
         if at_that_time != proposal:

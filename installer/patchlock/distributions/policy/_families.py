@@ -67,6 +67,7 @@ def _judged(head: LockedPackage, member: LockedPackage, family: Family, offer: O
                 what=f"{package_label(member)} beside {package_label(head)} is an unknown pair: {family.file} has no "
                 f"{unknown.name} {_public(unknown.version)}",
                 remedy="add a row with its source, or pin versions that are there",
+                is_unknown=True,
             )
         ]
     if _public(head.version) not in row.fits:
