@@ -100,6 +100,18 @@ def test_cut_off_before_the_commit_is_told(world: World, patchlock: Patchlock, w
     assert "leaves out" not in told.stdout + told.stderr
 
 
+def test_as_of_that_was_written_after_the_lock_is_told_until_it_is_taken(world: World, patchlock: Patchlock) -> None:
+    assert patchlock(*lock_here()).returncode == 0
+    text = world.app.read_text()
+    world.app.write_text(text.replace("[upstream]\n", '[upstream]\nas-of = "2026-02-01T00:00:00Z"\n'))
+    assert _pair(patchlock(*lock_here("--json")))["warnings"] == [
+        "the lock keeps its cut-off, 2026-01-01T00:00:00Z, and as-of in patches/mini/app.toml is 2026-02-01T00:00:00Z: "
+        "to lock with that, run `patchlock lock mini --as-of commit`"
+    ]
+    assert _pair(patchlock(*lock_here("--as-of", "commit", "--json")))["warnings"] == []
+    assert _pair(patchlock(*lock_here("--json")))["warnings"] == []
+
+
 def sha256_of(path: Path) -> str:
     import hashlib
 
