@@ -700,6 +700,22 @@ def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, m
     assert (bound["requirement"], bound["profiles"]) == ("starlette<1", ["cpu"])
 
 
+def test_bound_of_solve_itself_goes_with_what_is_dropped(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, one) for name, one in (("gradio", "4.44.1"), ("starlette", "1.6.0"))]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "gradio\nstarlette\n", "app.py": "import gradio\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["packages"] == 1, data["lock"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert [one["id"] for one in values["patch"]] == ["no-starlette"]
+    assert "constraint" not in values
+
+
 def test_what_files_of_the_commits_day_needed_is_not_left_where_later_ones_are_taken(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -661,12 +661,20 @@ def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
     return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
 
 
+def _bounded(table: str) -> list[NormalizedName]:
+    rules = tomllib.loads(table).get("constraint", [])
+    return [canonicalize_name(Requirement(one["requirement"]).name) for one in rules]
+
+
 def _built(table: str) -> list[str]:
     return [name for one in tomllib.loads(table).get("build", []) for name in one["names"]]
 
 
 def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Proposal, list[str]]:
-    """Add the patches of a set of edits; one that replaces another by its id stands in its place."""
+    """Add the patches of a set of edits; one that replaces another by its id stands in its place.
+
+    What bounds a distribution that is dropped goes with it: it would bound nothing.
+    """
     own = {section.written.patch.id: section for section in proposal.sections}
     theirs = {patch.id: name for name, one in trying.sets.items() for patch in one.patches}
     taken = {one.name: one for one in proposal.sets}
@@ -679,7 +687,8 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
         own[patch.id] = _section(proposal, written)
         added.append(f"patch {patch.id}: {patch.why}")
     changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
-    importers = trying.importers() if _drops(chosen) else Importers()
+    dropped = _drops(chosen)
+    importers = trying.importers() if dropped else Importers()
     listed = [
         f"{c.member.requirement} → {c.after or f'(dropped: {importers.told(c.member.name)})'}"
         for c in changes.values()
@@ -691,6 +700,7 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
             proposal,
             sections=tuple(own.values()),
             sets=tuple(taken.values()),
+            tables=tuple(table for table in proposal.tables if not set(_bounded(table)) & set(dropped)),
             remarks=tuple(dict.fromkeys((*proposal.remarks, remark))),
         ),
         added,
