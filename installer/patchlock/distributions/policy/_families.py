@@ -12,7 +12,7 @@ from packaging.version import Version
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import wheel_rank
-from patchlock.model.policy import Family, MemberRow, Violation, package_label
+from patchlock.model.policy import Family, MemberRow, Violation, is_only_via, package_label
 from patchlock.model.recorded_index import RecordedIndex
 
 Takeable = Callable[[NormalizedName], Collection[Version] | None]
@@ -127,20 +127,22 @@ def _has_head(family: Family, version: Version) -> bool:
 
 def _fitting(rows: Mapping[Version, MemberRow], head: LockedPackage, member: LockedPackage, offer: Offer) -> str:
     name, recorded = member.name, offer.recorded(member.name)
+    # A patch drops what upstream's files ask for; what only a library asks for is excluded.
+    without = f"{'exclude' if is_only_via(member) else 'drop'} {name}"
     wanted = [version for version, row in rows.items() if _public(head.version) in row.fits]
     if not wanted:
-        return f"drop {name}, or pin another {head.name}: no release of {name} is built for this one"
+        return f"{without}, or pin another {head.name}: no release of {name} is built for this one"
     if recorded is not None:
         wanted = [version for version in wanted if version in set(map(_public, recorded[1]))]
         if not wanted:
-            return f"drop {name}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
+            return f"{without}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
     how = "with a patch, or as a constraint of the app or the profile"
     if there := _taken(wanted, offer.takeable(name)):
         return f"pin {name}=={max(there)} {how}"
     why = f"the cut-off, or what the app asks for, leaves no {name} for {head.name} {_public(head.version)}"
     if heads := _taken(rows[_public(member.version)].fits, offer.takeable(head.name)):
         return f"pin {head.name}=={max(heads)} {how}: {why}"
-    return f"drop {name}, or pin another {head.name}: {why}"
+    return f"{without}, or pin another {head.name}: {why}"
 
 
 def _taken(versions: Iterable[Version], known: Collection[Version] | None) -> list[Version]:
