@@ -359,7 +359,9 @@ def _packages(count: int) -> str:
 def _hint(found: Explanation, again: str) -> str:
     """Say what `--solve` does about a conflict, and what it costs."""
     seconds = click.get_current_context().params["explain"]
-    longer = f"it looks for {seconds:g} s at most (--explain SECONDS), and tries files of later days before other versions"
+    longer = (
+        f"it looks for {seconds:g} s at most (--explain SECONDS), and tries files of later days before other versions"
+    )
     if found.builds:
         return f"{again} with `--solve`, which writes the [[build]] above and what else resolves into it; {longer}"
     if found.tried:
