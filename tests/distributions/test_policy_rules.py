@@ -111,6 +111,32 @@ def test_only_what_the_index_has_is_advised(head: str, member: tuple[str, str], 
     assert found.remedy == remedy
 
 
+def test_what_only_a_library_asks_for_is_to_be_excluded() -> None:
+    member = package("torchaudio", "2.7.1+rocm6.3", why="via encodec · wheel cp311-cp311-manylinux_2_28_x86_64")
+    [found] = judge(package("torch", "2.8.0+rocm6.3"), member, index="pytorch-rocm6.3")
+    assert found.remedy.startswith("exclude torchaudio, or pin another torch: ")
+
+
+@pytest.mark.parametrize(
+    ("takeable", "remedy"),
+    [
+        pytest.param(
+            "0.14.0 0.13.0 0.12.0",
+            "pin torchcodec==0.13.0 with a patch, or as a constraint of the app or the profile: its plain build fits "
+            "every build of torch",
+            id="it-has-one",
+        ),
+        pytest.param(
+            "0.14.0", "drop torchcodec, or pin another torch: no index of the profile has torchcodec", id="it-has-none"
+        ),
+    ],
+)
+def test_build_that_no_index_has_is_not_advised(takeable: str, remedy: str) -> None:
+    both = (package("torch", "2.12.1+rocm7.2"), package("torchcodec", "0.14.0"))
+    [found] = judge(*both, index="pytorch-rocm7.2", takeable={"torchcodec": takeable})
+    assert found.remedy == remedy
+
+
 CODEC = "the cut-off, or what the app asks for, leaves no torchcodec for torch 2.11.0"
 HOW = "with a patch, or as a constraint of the app or the profile"
 

@@ -151,6 +151,16 @@ def test_requirement_that_the_cut_off_keeps_away(
     )
 
 
+def test_constraint_that_nothing_meets_is_what_to_correct(
+    locked: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(locked, NEEDS, tmp_path, '\n[[constraint]]\nrequirement = "beta==7"\nwhy = "x"\nsource = "tests"\n')
+    line = locked.app.read_text().splitlines().index('requirement = "beta==7"')
+    sentence = _failure(capsys)
+    assert sentence.startswith("the package index has no beta 7; the newest is 1.5 (")
+    assert f"; correct the [[constraint]] in patches/mini/app.toml:{line}, or ask another index" in sentence
+
+
 def test_requirement_that_is_refused_keeps_the_lock(
     locked: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

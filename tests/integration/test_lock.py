@@ -100,6 +100,19 @@ def test_cut_off_before_the_commit_is_told(world: World, patchlock: Patchlock, w
     assert "leaves out" not in told.stdout + told.stderr
 
 
+def test_as_of_that_was_written_after_the_lock_is_told_until_it_is_taken(world: World, patchlock: Patchlock) -> None:
+    told = (
+        "the lock keeps its cut-off, 2026-01-01T00:00:00Z, and as-of in patches/mini/app.toml is 2026-02-01T00:00:00Z: "
+        "to lock with that, run `patchlock lock mini --as-of commit`"
+    )
+    assert patchlock(*lock_here()).returncode == 0
+    text = world.app.read_text()
+    world.app.write_text(text.replace("[upstream]\n", '[upstream]\nas-of = "2026-02-01T00:00:00Z"\n'))
+    assert _pair(patchlock(*lock_here("--json")))["warnings"] == [told]
+    assert _pair(patchlock(*lock_here("--as-of", "commit", "--json")))["warnings"] == []
+    assert _pair(patchlock(*lock_here("--json")))["warnings"] == []
+
+
 def sha256_of(path: Path) -> str:
     import hashlib
 
@@ -281,7 +294,7 @@ def test_constraint_that_bounds_nothing_is_refused(world: World, patchlock: Patc
     pair = _pair(patchlock("lock", "mini", "--json"))
     assert pair["code"] == "policy"
     assert "the [[constraint]] on nowhere in patches/mini/app.toml:" in pair["detail"]
-    assert "bounds nothing; remove it" in pair["detail"]
+    assert "bounds nothing; correct its name, or remove it" in pair["detail"]
 
 
 def test_an_sdist_is_not_built_unless_it_is_allowed(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

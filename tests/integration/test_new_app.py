@@ -272,10 +272,11 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
 
     assert told.returncode == 1
-    assert "clock<1 cannot be installed" in told.stdout
+    assert "clock<1 cannot be installed: only clock==1.0 is available; " in told.stdout
     assert (
-        f"remove {tmp_path}/mine/patches/mini-voice, and propose it again with `--solve`, which writes edit set 1 into the "
-        "proposal; it looks for 120 s at most (--explain SECONDS), and takes files of later days if need be\n"
+        f"remove {tmp_path}/mine/patches/mini-voice, and propose it again with `--solve`, which writes what resolves it into "
+        "the proposal; it looks for 120 s at most (--explain SECONDS), and tries files of later days before other "
+        "versions\n"
     ) in told.stdout
 
     solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
@@ -537,6 +538,43 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
 
 
+def test_reason_of_a_refusal_is_whole_however_long_it_is(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, "4.10") for name in ("opencv-python", "opencv-python-headless")]
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64")
+    pages += [miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag=f"py3-none-{tag}") for tag in tags]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    needs = "opencv-python\nopencv-python-headless\nbitsandbytes\n"
+    clone = upstream(tmp_path / "c", {"requirements.txt": needs, "app.py": "import cv2\n" + STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all").stdout
+
+    refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
+    (why,) = [one["why"] for one in refused if one["profile"] == "rocm-linux"]
+    assert len(why) > 300
+    assert why.endswith("on a connected machine, or declare an [[exception]] with its reason")
+    assert f"  rocm-linux on linux-x86_64: refused: {why.removeprefix('no lock can be made: ')}\n" in told
+
+
+def test_what_nobody_has_recorded_is_to_be_looked_at_and_no_refusal(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64")
+    pages = [miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag=f"py3-none-{tag}") for tag in tags]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "bitsandbytes\n", "app.py": STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all").stdout
+
+    app = (tmp_path / "x/patches/mini-voice/app.toml").read_text()
+    assert not [one for one in tomllib.loads(app).get("refused", ()) if one["profile"] == "rocm-linux"]
+    why = "nobody has looked which GPUs bitsandbytes 0.49.2 (requirements.txt:1) has code for; give its wheel, or "
+    assert f"  rocm-linux on linux-x86_64: no lock: {why}" in told
+    assert f"\nlook at: rocm-linux on linux-x86_64 has no lock yet: {why}" in told
+    assert "# TODO: rocm-linux on linux-x86_64 has no lock yet: nobody has looked which GPUs" in app
+
+
 def test_what_lock_says_of_a_lock_is_said_and_no_address_is_broken(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     address = f"git+https://github.com/some-body/{'a-long-name-' * 4}of-a-repository"
@@ -661,6 +699,23 @@ def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, m
     assert "starlette==0.46.2" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
     (bound,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["constraint"]
     assert (bound["requirement"], bound["profiles"]) == ("starlette<1", ["cpu"])
+
+
+def test_bound_of_solve_itself_goes_with_what_is_dropped(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, one) for name, one in (("gradio", "4.44.1"), ("starlette", "1.6.0"))]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "gradio\nstarlette\n", "app.py": "import gradio\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["packages"] == 1, data["lock"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    why = "starlette<1 cannot be installed for Python 3.11 on linux-x86_64"
+    assert [(one["id"], one["why"]) for one in values["patch"]] == [("no-starlette", why)]
+    assert "constraint" not in values
 
 
 def test_what_files_of_the_commits_day_needed_is_not_left_where_later_ones_are_taken(

@@ -254,6 +254,7 @@ def test_edits_of_a_patchs_own_words_cost_more_than_upstreams() -> None:
     assert cheapest.cost < next_one.cost
 
 
+NO_FILE = "Because a==1 has no wheels for this machine and you require a==1, we can conclude"
 NO_WHEEL = "hint: Wheels are required for `tokenizers` because building from source is disabled"
 
 
@@ -277,10 +278,18 @@ NO_WHEEL = "hint: Wheels are required for `tokenizers` because building from sou
         ),
         pytest.param(["a==1"], [], "a==1 cannot be installed", id="no-words"),
         pytest.param(["a", "b"], [NO_WHEEL], "a and b cannot be installed together", id="two"),
+        pytest.param(
+            ["a", "a==1"],
+            [NO_FILE],
+            "a==1 cannot be installed: a==1 has no wheels for this machine",
+            id="line-and-bound",
+        ),
+        pytest.param(["a<1", "a>2"], [NO_FILE], "a<1 and a>2 cannot be installed together", id="two-bounds"),
     ],
 )
 def test_one_thing_that_cannot_be_installed_has_a_cause(culprits: list[str], words: list[str], wanted: str) -> None:
     found = [
-        Culprit(member=member(text), also=(), is_any_version=False, otherwise="", recorded="") for text in culprits
+        Culprit(member=member(text), also=(), is_any_version=text.isalpha(), otherwise="", recorded="")
+        for text in culprits
     ]
     assert clause_with_cause(Conflict(culprits=tuple(found), words=tuple(words), is_minimal=True)) == wanted

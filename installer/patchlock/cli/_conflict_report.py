@@ -190,9 +190,9 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
 
 
 def _sentence(explanation: Explanation) -> str:
-    from patchlock.locks.conflicts.explanation import clause
+    from patchlock.locks.conflicts.explanation import clause_with_cause
 
-    together = clause(explanation.conflicts[0])
+    together = clause_with_cause(explanation.conflicts[0])
     effort = f"{explanation.asked} questions to uv, {explanation.seconds:.0f} s"
     if not explanation.tried:
         why = (

@@ -288,7 +288,8 @@ def _report(
     lines += [f"  {problem}" for problem in proposed.problems]
     lines += _of_lock(locked, file)
     lines += [
-        f"  {one.profile} on {one.platform}: " + (_packages(one.packages) if one.packages else f"refused: {one.why}")
+        f"  {one.profile} on {one.platform}: "
+        + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
         for one in others
     ]
     lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
@@ -358,11 +359,13 @@ def _packages(count: int) -> str:
 def _hint(found: Explanation, again: str) -> str:
     """Say what `--solve` does about a conflict, and what it costs."""
     seconds = click.get_current_context().params["explain"]
-    longer = f"it looks for {seconds:g} s at most (--explain SECONDS), and takes files of later days if need be"
+    longer = (
+        f"it looks for {seconds:g} s at most (--explain SECONDS), and tries files of later days before other versions"
+    )
     if found.builds:
         return f"{again} with `--solve`, which writes the [[build]] above and what else resolves into it; {longer}"
     if found.tried:
-        return f"{again} with `--solve`, which writes edit set 1 into the proposal; {longer}"
+        return f"{again} with `--solve`, which writes what resolves it into the proposal; {longer}"
     if found.is_complete:
         return f"no edits for files of that day resolve it: {again} with `--solve`, which looks further; {longer}"
     return f"no edits were found in that time: {again}, with more time: --explain SECONDS"

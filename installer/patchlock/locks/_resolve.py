@@ -164,14 +164,27 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
                 evidence=evidence,
             )
         if is_lacking:
+            asked = re.search(rf"there is no version of {name}==([^\s,]+)", words)
             return UnsatisfiableError(
-                _lacking(name, re.search(rf"there is no version of {name}==([^\s,]+)", words)),
+                _lacking(name, asked),
                 where=", ".join(places),
-                remedy="correct the line with a patch (set-requirement, rename-requirement or replace-text), or ask "
-                "another index with UV_DEFAULT_INDEX",
+                remedy=f"{_correction(order, name, asked[1] if asked else '')}, or ask another index with "
+                "UV_DEFAULT_INDEX",
                 evidence=evidence,
             )
     return UnsatisfiableError(error.what, evidence=evidence)
+
+
+def _correction(order: ResolutionInputs, name: NormalizedName, version: str) -> str:
+    """Say where a version that the index lacks is corrected: in the rule that names it, or with a patch."""
+    rules = [("constraint", one) for one in order.rules.constraints]
+    rules += [("override", one) for one in order.rules.overrides]
+    for kind, rule in rules:
+        named = {one.version for one in rule.requirement.specifier}
+        is_named = canonicalize_name(rule.requirement.name) == name and version in named
+        if is_named and not rule.origin.is_upstreams:
+            return f"correct the [[{kind}]] in {rule.origin}"
+    return "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
 
 
 def _too_late(order: ResolutionInputs, name: NormalizedName, words: str) -> str:

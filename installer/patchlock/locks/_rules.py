@@ -97,7 +97,9 @@ def enforce_policy(
     clauses = (*map(str, found), *idle)
     if clauses:
         where = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
-        raise PolicyError("; ".join(clauses), where=where)
+        error = PolicyError("; ".join(clauses), where=where)
+        error.is_unknown = not idle and all(one.is_unknown for one in found)
+        raise error
     return policy.notices(packages, facts)
 
 

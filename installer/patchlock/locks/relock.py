@@ -82,7 +82,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         NetworkError: an index, or upstream, does not answer.
     """
     wanted, asked = _inputs(request, cut_off)
-    frozen = _frozen(wanted, asked.snapshot.date)
+    frozen = (*_frozen(wanted, asked.snapshot.date), *(_kept(wanted) if isinstance(cut_off, Kept) else ()))
     try:
         lock = locks_resolve.resolve(wanted)
     except UnsatisfiableError as error:
@@ -114,6 +114,17 @@ def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:
     told = (
         f"as-of in {order.app.origin.file} leaves out files uploaded after {until[:10]}, and its commit is of "
         f"{date[:10]}: remove as-of, or write a later day, and run `patchlock lock {order.app.name} --as-of commit`"
+    )
+    return (told,)
+
+
+def _kept(order: ResolutionInputs) -> tuple[str, ...]:
+    """Say that the lock keeps a cut-off which is not the app's: that was written later, or `lock` was told another."""
+    if not order.app.as_of or order.as_of == order.app.as_of:
+        return ()
+    told = (
+        f"the lock keeps its cut-off, {order.as_of or 'none'}, and as-of in {order.app.origin.file} is "
+        f"{order.app.as_of}: to lock with that, run `patchlock lock {order.app.name} --as-of commit`"
     )
     return (told,)
 

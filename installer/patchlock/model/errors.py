@@ -203,9 +203,14 @@ class UnsatisfiableError(PatchlockError):
 
 
 class PolicyError(PatchlockError):
-    """The resolver's answer breaks a rule of ours; no lock was written."""
+    """The resolver's answer breaks a rule of ours; no lock was written.
+
+    Attributes:
+        is_unknown: nothing is found to be wrong; the rules only lack what nobody has recorded yet.
+    """
 
     code = "policy"
+    is_unknown = False
 
 
 class HashMismatchError(PatchlockError):

@@ -97,6 +97,7 @@ def _unseen(package: LockedPackage) -> Violation:
         what=f"nobody has looked which GPUs {package_label(package)} has code for",
         remedy="give its wheel, or the address that its index gives, to `patchlock scan --record` on a connected "
         "machine, or declare an [[exception]] with its reason",
+        is_unknown=True,
     )
 
 

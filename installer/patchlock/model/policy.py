@@ -37,6 +37,8 @@ class Violation:
     what: str
     """A clause with the places where the distributions come from."""
     remedy: str
+    is_unknown: bool = False
+    """Nobody has recorded what the rule has to know: nothing is found to be wrong."""
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}"
@@ -200,8 +202,18 @@ _KIND = re.compile(r"wheel (\S+)")
 
 def package_label(package: LockedPackage) -> str:
     """Give name, version and the place that asked for it, as the lock tells it."""
-    places = [part for part in package.why.split(" · ") if part and part != "sdist" and not _KIND.fullmatch(part)]
+    places = _places(package)
     return f"{package.name} {package.version}" + (f" ({', '.join(places)})" if places else "")
+
+
+def is_only_via(package: LockedPackage) -> bool:
+    """Say whether nobody but other distributions asks for one, as the lock tells it."""
+    places = _places(package)
+    return bool(places) and all(place.startswith("via ") for place in places)
+
+
+def _places(package: LockedPackage) -> list[str]:
+    return [part for part in package.why.split(" · ") if part and part != "sdist" and not _KIND.fullmatch(part)]
 
 
 def wheel_tags(package: LockedPackage) -> str | None:

@@ -209,7 +209,7 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
     until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
-    why = " ".join(attempt.error.what.split())[:300] if attempt.error is not None else ""
+    why = " ".join(attempt.error.what.split()) if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
         why, is_complete = explanation.clause_with_cause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
@@ -268,6 +268,8 @@ class OtherLock:
     """0 where there is no lock."""
     why: str
     """Why there is none, a clause; "" where there is one."""
+    is_refused: bool = False
+    """The reason stands in the proposal, as a [[refused]]; otherwise the lock can be had later as it is."""
     warnings: tuple[str, ...] = ()
     """What is to be known of the lock, as `lock` prints it."""
 
@@ -277,6 +279,7 @@ def lock_others(
 ) -> tuple[Proposal, tuple[OtherLock, ...]]:
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
+    Where the rules only lack what nobody has recorded, that is a remark and no refusal: the app may well run there.
     The first pair may have no lock; it is not tried again. A lock of one pair needs nothing of another: what it
     adds is bounded to its profile, or says what an sdist is. But a lock names the app's file that it was made from, so
     those that were made before its last line are made again. With `solve`, what only a profile needs may be younger
@@ -303,9 +306,15 @@ def lock_others(
                 found.append(dataclasses.replace(done, warnings=made.warnings))
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
-            found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
-            if isinstance(made.error, UnsatisfiableError | PolicyError):
-                proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
+            is_unknown = isinstance(made.error, PolicyError) and made.error.is_unknown
+            is_refused = isinstance(made.error, UnsatisfiableError | PolicyError) and not is_unknown
+            failed = OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why, is_refused=is_refused)
+            found.append(failed)
+            if is_refused:
+                proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, failed)))
+            elif is_unknown:
+                remark = f"{profile.name} on {platform.name} has no lock yet: {why}"
+                proposal = dataclasses.replace(proposal, remarks=(*proposal.remarks, remark))
     write(proposal, trying.catalogue.root)
     for there, at_that_time in locked:
         if at_that_time != proposal:
@@ -401,7 +410,7 @@ def _reason(
         if same is not None:
             return explanation.clause_with_cause(same)
     cause = explanation.first_cause("\n".join(error.evidence))
-    return " ".join(f"{error.what}: {cause}".removesuffix(": ").split())[:300]
+    return " ".join(f"{error.what}: {cause}".removesuffix(": ").split())
 
 
 def _refused(proposal: Proposal, one: OtherLock) -> str:
@@ -652,12 +661,20 @@ def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
     return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
 
 
+def _bounded(table: str) -> list[NormalizedName]:
+    rules = tomllib.loads(table).get("constraint", [])
+    return [canonicalize_name(Requirement(one["requirement"]).name) for one in rules]
+
+
 def _built(table: str) -> list[str]:
     return [name for one in tomllib.loads(table).get("build", []) for name in one["names"]]
 
 
 def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Proposal, list[str]]:
-    """Add the patches of a set of edits; one that replaces another by its id stands in its place."""
+    """Add the patches of a set of edits; one that replaces another by its id stands in its place.
+
+    What bounds a distribution that is dropped goes with it: it would bound nothing.
+    """
     own = {section.written.patch.id: section for section in proposal.sections}
     theirs = {patch.id: name for name, one in trying.sets.items() for patch in one.patches}
     taken = {one.name: one for one in proposal.sets}
@@ -670,7 +687,8 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
         own[patch.id] = _section(proposal, written)
         added.append(f"patch {patch.id}: {patch.why}")
     changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
-    importers = trying.importers() if _drops(chosen) else Importers()
+    dropped = _drops(chosen)
+    importers = trying.importers() if dropped else Importers()
     listed = [
         f"{c.member.requirement} → {c.after or f'(dropped: {importers.told(c.member.name)})'}"
         for c in changes.values()
@@ -682,6 +700,7 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
             proposal,
             sections=tuple(own.values()),
             sets=tuple(taken.values()),
+            tables=tuple(table for table in proposal.tables if not set(_bounded(table)) & set(dropped)),
             remarks=tuple(dict.fromkeys((*proposal.remarks, remark))),
         ),
         added,

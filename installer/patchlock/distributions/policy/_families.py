@@ -12,7 +12,7 @@ from packaging.version import Version
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import wheel_rank
-from patchlock.model.policy import Family, MemberRow, Violation, package_label
+from patchlock.model.policy import Family, MemberRow, Violation, is_only_via, package_label
 from patchlock.model.recorded_index import RecordedIndex
 
 Takeable = Callable[[NormalizedName], Collection[Version] | None]
@@ -67,6 +67,7 @@ def _judged(head: LockedPackage, member: LockedPackage, family: Family, offer: O
                 what=f"{package_label(member)} beside {package_label(head)} is an unknown pair: {family.file} has no "
                 f"{unknown.name} {_public(unknown.version)}",
                 remedy="add a row with its source, or pin versions that are there",
+                is_unknown=True,
             )
         ]
     if _public(head.version) not in row.fits:
@@ -79,25 +80,47 @@ def _judged(head: LockedPackage, member: LockedPackage, family: Family, offer: O
                 remedy=_fitting(rows, head, member, offer),
             )
         ]
-    return _build(head, member, row, offer)
+    return _build(head, member, rows, offer)
 
 
-def _build(head: LockedPackage, member: LockedPackage, row: MemberRow, offer: Offer) -> list[Violation]:
+def _build(
+    head: LockedPackage, member: LockedPackage, rows: Mapping[Version, MemberRow], offer: Offer
+) -> list[Violation]:
+    row = rows[_public(member.version)]
     of_head, of_member = _label(head, offer.platform), _label(member, offer.platform)
     if row.builds == "any" or of_head == of_member or (row.builds == "same-if-tagged" and not of_member):
         return []
-    wanted = Version(f"{_public(member.version)}+{of_head}" if of_head else member.version.public)
-    recorded = offer.recorded(member.name)
-    such = "" if recorded and wanted not in recorded[1] else f", with a constraint such as {member.name}=={wanted}"
     return [
         Violation(
             rule="family",
             distributions=(head.name, member.name),
             what=f"{package_label(member)} is {_build_named(of_member)}, "
             f"and {package_label(head)} is {_build_named(of_head)}",
-            remedy=f"take both from one index{such}",
+            remedy=_same_build(rows, head, member, of_head, offer),
         )
     ]
+
+
+def _same_build(
+    rows: Mapping[Version, MemberRow], head: LockedPackage, member: LockedPackage, of_head: str, offer: Offer
+) -> str:
+    name, recorded = member.name, offer.recorded(member.name)
+    if of_head and offer.indexes and recorded is None:  # there is only what PyPI has: plain builds
+        plain = [one for one, row in rows.items() if row.builds != "same" and _public(head.version) in row.fits]
+        if there := _taken(plain, offer.takeable(name)):
+            return f"pin {name}=={max(there)} {_HOW}: its plain build fits every build of {head.name}"
+        return f"{_without(member)}, or pin another {head.name}: no index of the profile has {name}"
+    wanted = Version(f"{_public(member.version)}+{of_head}" if of_head else member.version.public)
+    such = "" if recorded and wanted not in recorded[1] else f", with a constraint such as {name}=={wanted}"
+    return f"take both from one index{such}"
+
+
+_HOW = "with a patch, or as a constraint of the app or the profile"
+
+
+def _without(member: LockedPackage) -> str:
+    """Say how to go without it: a patch drops a line of upstream; what only a library asks for is excluded."""
+    return f"{'exclude' if is_only_via(member) else 'drop'} {member.name}"
 
 
 def _label(package: LockedPackage, platform: Platform) -> str:
@@ -126,20 +149,20 @@ def _has_head(family: Family, version: Version) -> bool:
 
 def _fitting(rows: Mapping[Version, MemberRow], head: LockedPackage, member: LockedPackage, offer: Offer) -> str:
     name, recorded = member.name, offer.recorded(member.name)
+    without = _without(member)
     wanted = [version for version, row in rows.items() if _public(head.version) in row.fits]
     if not wanted:
-        return f"drop {name}, or pin another {head.name}: no release of {name} is built for this one"
+        return f"{without}, or pin another {head.name}: no release of {name} is built for this one"
     if recorded is not None:
         wanted = [version for version in wanted if version in set(map(_public, recorded[1]))]
         if not wanted:
-            return f"drop {name}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
-    how = "with a patch, or as a constraint of the app or the profile"
+            return f"{without}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
     if there := _taken(wanted, offer.takeable(name)):
-        return f"pin {name}=={max(there)} {how}"
+        return f"pin {name}=={max(there)} {_HOW}"
     why = f"the cut-off, or what the app asks for, leaves no {name} for {head.name} {_public(head.version)}"
     if heads := _taken(rows[_public(member.version)].fits, offer.takeable(head.name)):
-        return f"pin {head.name}=={max(heads)} {how}: {why}"
-    return f"drop {name}, or pin another {head.name}: {why}"
+        return f"pin {head.name}=={max(heads)} {_HOW}: {why}"
+    return f"{without}, or pin another {head.name}: {why}"
 
 
 def _taken(versions: Iterable[Version], known: Collection[Version] | None) -> list[Version]:

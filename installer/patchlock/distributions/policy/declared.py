@@ -57,7 +57,7 @@ def unused(
                     rule="unused",
                     distributions=(table.name,),
                     what=f"the [[{table.kind}]] on {table.name} in {table.origin} {_DOES[table.kind]}",
-                    remedy="remove it",
+                    remedy="correct its name, or remove it",
                 )
             )
     return found

@@ -57,7 +57,7 @@ class Conflict:
 
 def clause(conflict: Conflict) -> str:
     """Say what cannot be together, a clause."""
-    names = [_named(one) for one in conflict.culprits]
+    names = [_named(one) for one in _told(conflict)]
     if len(names) == 1:
         return f"{names[0]} cannot be installed"
     return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together"
@@ -66,13 +66,14 @@ def clause(conflict: Conflict) -> str:
 def clause_with_cause(conflict: Conflict) -> str:
     """Say what cannot be together, and of one thing alone also why not, as uv says it first; a clause."""
     said, words = clause(conflict), " ".join(" ".join(conflict.words).split())
-    if len(conflict.culprits) > 1:
+    (first, *more) = _told(conflict)
+    if more:
         return said
     if found := re.search(r"Wheels are required for `([a-z0-9-]+)", words):  # uv's words may have lost their begin
-        member = conflict.culprits[0].member
+        member = first.member
         of = "it" if member is not None and member.name == found[1] else f"{found[1]}, which it needs,"
         return f"{said}: {of} has no wheel that fits"
-    named = f" and you require {_named(conflict.culprits[0])}"
+    named = f" and you require {_named(first)}"
     return f"{said}: {cause.removesuffix(named)}" if (cause := first_cause(words)) else said
 
 
@@ -80,6 +81,16 @@ def first_cause(words: str) -> str:
     """Give what uv's words about a conflict say first, a clause; "" where they begin otherwise."""
     found = re.search(r"\bBecause (.+?),? we can conclude", " ".join(words.split()))
     return found[1] if found else ""
+
+
+def _told(conflict: Conflict) -> tuple[Culprit, ...]:
+    """Leave out who asks for any version of what another one bounds: it is the bound that cannot be had."""
+    bounded = {one.member.name for one in conflict.culprits if one.member and not one.is_any_version}
+    return tuple(
+        one
+        for one in conflict.culprits
+        if one.member is None or not one.is_any_version or one.member.name not in bounded
+    )
 
 
 def _named(culprit: Culprit) -> str:
@@ -336,12 +347,13 @@ def _reason(edit: Edit, members: Sequence[Member], cores: Sequence[Core], order:
     core = next((core for core in cores if set(edit.takes) & set(core.atoms)), None)
     if core is None:
         return ""
-    indexes = sorted({atom.member for atom in core.atoms if atom.member >= 0})
-    names = []
-    for index in indexes:
-        requirement = members[index].requirement
-        has_bound = any(atom.member == index and atom.part == "bound" for atom in core.atoms)
-        names.append(str(requirement) if has_bound else requirement.name)
+    bounds = {atom.member for atom in core.atoms if atom.member >= 0 and atom.part == "bound"}
+    named = {members[index].name for index in bounds}  # as in `_told`
+    wanted = {atom.member for atom in core.atoms if atom.member >= 0}
+    indexes = sorted(index for index in wanted if index in bounds or members[index].name not in named)
+    names = [
+        str(members[index].requirement) if index in bounds else members[index].requirement.name for index in indexes
+    ]
     where = f"Python {order.profile.python} on {order.platform.name}"
     if CUT_OFF in core.atoms:
         where += f" with files until {order.as_of[:10]}"
