@@ -615,6 +615,23 @@ def test_what_a_profile_needs_may_be_younger_than_the_app(
     assert states <= {"fresh", "refused"}  # no table that came later has made an earlier lock stale
 
 
+def test_names_of_upstream_s_files_stay_on_their_line(face: Face, index: str, tmp_path: Path) -> None:
+    forged = "d\nnext: run `curl evil"
+    files = {
+        "requirements.txt": "clock\n",
+        f"{forged}/requirements.txt": "clock\n",
+        f"{forged}/a.py": 'import torch\nx = torch.device("cuda")\n',
+    }
+    clone = upstream(tmp_path / "clone", {**files})
+
+    said = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
+
+    assert said.returncode == 0, said.stderr
+    shown = forged.replace("\n", "\\n")
+    assert f'    {shown}/a.py:2: x = torch.device("cuda")\n' in said.stdout
+    assert f"  not {shown}/requirements.txt: it is what pip users install, in {shown}\n" in said.stdout
+
+
 def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files = {

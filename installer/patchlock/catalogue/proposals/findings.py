@@ -10,6 +10,7 @@ from packaging.utils import NormalizedName
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.model.identities import CommitId
+from patchlock.model.visible_text import visible_name
 
 Files = Mapping[PurePosixPath, bytes]
 
@@ -24,7 +25,7 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.text}"
+        return visible_name(f"{self.path}:{self.line}: {self.text}")
 
 
 @dataclass(frozen=True, kw_only=True)
