@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from packaging.utils import NormalizedName
 
@@ -173,4 +174,5 @@ class Proposal:
     def link(self, path: PurePosixPath, line: int = 0) -> str:
         """Name a place of upstream as a reader can open it."""
         page = self.url.removesuffix(".git")
-        return f"{page}/blob/{self.commit}/{path}" + (f"#L{line}" if line else "")
+        file = quote(str(path), safe="/!$&'()*+,;=:@", errors="surrogateescape")
+        return f"{page}/blob/{self.commit}/{file}" + (f"#L{line}" if line else "")
