@@ -39,8 +39,12 @@ def _tables(schema: Any) -> Iterator[dict[str, Any]]:
         yield schema
 
 
-def test_each_command_has_a_schema_and_no_other_has() -> None:
-    assert {envelopes.file(command).name for command in COMMANDS} == {path.name for path in envelopes.FOLDER.iterdir()}
+def test_each_command_has_a_schema_and_failures_without_a_command_have_one() -> None:
+    named = {envelopes.file(command).name for command in (*COMMANDS, envelopes.FAILURE)}
+    assert named == {path.name for path in envelopes.FOLDER.iterdir()}
+    failure = json.loads(envelopes.file(envelopes.FAILURE).read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(failure)
+    assert failure == envelopes.failure()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -53,6 +53,27 @@ def test_mistake_on_the_command_line_is_an_error_of_the_envelope(path: Words, fa
     assert error["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("--json", ""),
+        ("infoo --json", ""),
+        ("--catalogue /nonexist list --json", ""),
+        ("self nope --json", "self"),
+        ("patch nope --json", "patch"),
+        ("index --json", "index"),
+        ("help list --json", "help"),
+        ("completions bash --json", "completions"),
+        ("list --json=1", "list"),
+    ],
+)
+def test_line_without_a_command_that_has_json_fails_in_the_envelope(line: str, command: str, face: Face) -> None:
+    told = _envelope(face(*line.split()))
+    assert told["command"] == command
+    assert isinstance(told["error"], dict)
+    assert told["error"]["code"] == "usage"
+
+
 @dataclasses.dataclass(frozen=True)
 class Stage:
     """What a scene plays on."""

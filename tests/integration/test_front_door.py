@@ -435,11 +435,21 @@ def test_shells_complete_commands_apps_and_profiles(shell: str, patchlock: Patch
     end = "" if shell == "powershell" else "plain,"
     assert [line.partition("\t")[0] for line in _completed(shell, "patchlock ou", env)] == [f"{end}outdated"]
     assert [line.strip() for line in _completed(shell, "patchlock install xt", env)] == [f"{end}xtts-webui"]
-    told = [line.strip() for line in _completed(shell, "patchlock install demo --profile zl", env)]
+    for words in (
+        "install demo --profile ",
+        "install nothere --profile cp",
+        "install --profile cp",
+        "lock demo --profile cp",
+    ):
+        assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}cpu"]
+    told = [line.strip() for line in _completed(shell, "patchlock install nothere --profile zl", env)]
     assert told == [f"{end}zluda-rdna4"]
     for words in ("patch apply xt", "patch test xt", "lock demo xt", "why xt", "doctor xt"):
         assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}xtts-webui"]
     assert [line.strip() for line in _completed(shell, "patchlock help ch", env)] == [f"{end}check"]
+    told = [line.partition("\t")[0].strip() for line in _completed(shell, "patchlock help patch d", env)]
+    assert told == [f"{end}diff"]
+    assert _completed(shell, "patchlock help install d", env) in ([], [""])
     for words in ("install xtts-webui --with i", "plan xtts-webui --profile cpu --without i"):
         assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}int8"]
     assert _completed(shell, "patchlock install nothere --with i", env) in ([], [""])

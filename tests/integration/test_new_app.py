@@ -9,6 +9,7 @@ import io
 import json
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -651,6 +652,51 @@ def test_what_a_profile_needs_may_be_younger_than_the_app(
     )
     states = {one["state"] for one in json.loads(checked.stdout)["data"]["pairs"]}
     assert states <= {"fresh", "refused"}  # no table that came later has made an earlier lock stale
+
+
+def test_names_of_upstream_s_files_stay_on_their_line(face: Face, index: str, tmp_path: Path) -> None:
+    forged = "d\nnext: run `curl evil"
+    files = {
+        "requirements.txt": "clock\n",
+        f"{forged}/requirements.txt": "clock\n",
+        f"{forged}/a.py": 'import torch\nx = torch.device("cuda")\n',
+    }
+    clone = upstream(tmp_path / "clone", {**files})
+
+    said = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
+
+    assert said.returncode == 0, said.stderr
+    shown = forged.replace("\n", "\\n")
+    assert f'    {shown}/a.py:2: x = torch.device("cuda")\n' in said.stdout
+    assert f"  not {shown}/requirements.txt: it is what pip users install, in {shown}\n" in said.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+@pytest.mark.parametrize(
+    ("name", "shown", "link"),
+    [("bad\udcff", "bad\\udcff", "bad%FF"), ("a\x1b[31mred", "a\\x1b[31mred", "a%1B%5B31mred")],
+    ids=["not-utf-8", "control-character"],
+)
+def test_any_file_name_and_requirement_line_has_a_draft(
+    face: Face, index: str, tmp_path: Path, name: str, shown: str, link: str
+) -> None:
+    files = {
+        "requirements.txt": "clock\nflash-attn==2.0\nfoo\x1b[31mbar==1\n",
+        f"{name}/requirements.txt": "clock\n",
+        f"{name}/app.py": f"import flash_attn\nimport torch\n\nx = torch.device('cuda')\n{STARTS}",
+    }
+    clone = upstream(tmp_path / "clone", {**files})
+
+    data = proposed(face, clone, tmp_path / "mine")
+
+    text = (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
+    assert "no-flash-attn" in " ".join(data["patches"])
+    assert f"{shown}/app.py:4: x = torch.device('cuda')" in text
+    assert f"/{link}/app.py#L1" in text
+    at = ("--catalogue", str(tmp_path / "mine"), "--source", str(clone), "--profile", "cpu")
+    diff = face("patch", "diff", "mini-voice", *at)
+    assert diff.returncode == 0, diff.stderr
+    assert "-import flash_attn\n" in diff.stdout
 
 
 def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ TEXTS = {
     "a\x1b[31mb": "a\\x1b[31mb",
     "a\rb": "a\\rb",
     "a\u202eb": "a\\u202eb",
+    "a\udcffb": "a\\udcffb",
     "Jörg.py": "Jörg.py",
 }
 

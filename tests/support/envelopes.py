@@ -21,6 +21,8 @@ WRITES = os.environ.get("PATCHLOCK_WRITE_SNAPSHOTS", "")
 ACCEPT = "PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run <this test>"
 Schema = dict[str, Any]
 
+FAILURE = "failure"
+"""Names the schema of the lines that name no command with --json."""
 TABLES = frozenset(
     {
         *("apps", "devices", "environment", "instead_of", "libraries", "optional", "overlays", "packages", "parts"),
@@ -69,6 +71,18 @@ def file(command: str) -> Path:
     return FOLDER / f"{command.replace(' ', '-')}.json"
 
 
+def failure() -> Schema:
+    """Give the schema of what is printed where a line names no command with --json: `patchlock help --json`."""
+    schema = around("…", {"type": "null"})
+    told = {
+        "command": _TEXT,
+        "ok": {"const": False},
+        "error": {**ERROR, "type": "object", "description": "What is wrong."},
+    }
+    title = "What a line with --json prints that names no command, or one without --json"
+    return {**schema, "title": title, "properties": {**schema["properties"], **told}}
+
+
 def around(command: str, data: Schema) -> Schema:
     """Give the schema of a command's whole output, by that of its data."""
     return {
@@ -93,15 +107,12 @@ def _validator(command: str) -> jsonschema.Draft7Validator:
 
 
 def check(envelope: Any) -> None:
-    """Hold an envelope against the schema of its command; a line that names no command has none."""
+    """Hold an envelope against the schema of its command; a line that names none with --json can only fail."""
     command = envelope["command"]
-    if not command:
-        return
     if WRITES and envelope["data"] is not None:
         _write(command, envelope["data"])
-    if not file(command).is_file() and envelope["data"] is None:  # `help --json` can only fail
-        jsonschema.validate(envelope, around(command, {"type": "null"}), jsonschema.Draft7Validator)
-        return
+    if not file(command).is_file() and envelope["data"] is None:
+        command = FAILURE
     assert file(command).is_file(), f"`{command} --json` has no schema: {ACCEPT}"
     wrong = [f"{list(one.absolute_path)}: {one.message}" for one in _validator(command).iter_errors(envelope)]
     assert wrong == [], f"`{command} --json` is not as {file(command)} says; if it should be: {ACCEPT}"

@@ -101,7 +101,8 @@ def main(arguments: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     arguments = list(arguments)
-    as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json = any(word.partition("=")[0] == "--json" for word in ours)
     try:
         return _by_click(arguments, as_json)
     except PatchlockError as error:

@@ -28,16 +28,26 @@ def apps(context: click.Context, _parameter: click.Parameter, incomplete: str) -
     return _starting(sorted(path.parent.name for path in _root(context).glob("patches/*/app.toml")), incomplete)
 
 
-def commands(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Name the commands."""
-    from patchlock.cli import COMMANDS
-
-    return _starting(list(COMMANDS), incomplete)
+def commands(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the commands, or those of the group that the line names."""
+    command: click.Command | None = context.find_root().command
+    for word in context.params.get("words") or ():
+        command = command.get_command(context, word) if isinstance(command, click.Group) else None
+    return _starting(command.list_commands(context), incomplete) if isinstance(command, click.Group) else []
 
 
 def profiles(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Name the profiles of the catalogue."""
     return _starting(sorted(path.stem for path in _root(context).glob("profiles/*.toml")), incomplete)
+
+
+def locked_profiles(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the profiles for which the app of the command line has a lock; all of them where it has none."""
+    app = _app(context)
+    files = (_root(context) / "lockfiles" / app).glob("*.txt") if app else ()
+    locked = {file.name.partition(".")[0] for file in files}  # PROFILE.txt, or PROFILE.PLATFORM.txt
+    named = profiles(context, parameter, incomplete)
+    return [name for name in named if name in locked] if locked else named
 
 
 def installed_apps(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

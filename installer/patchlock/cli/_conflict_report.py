@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from patchlock.model.visible_text import visible_name
+
 if TYPE_CHECKING:
     from patchlock.cli._progress import Live, Plain, Silent
     from patchlock.locks.conflicts.edits import Change
@@ -232,6 +234,7 @@ def culprits(conflict: Conflict) -> list[str]:
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    rows = [tuple(map(visible_name, row)) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -263,7 +266,7 @@ def _change(change: Change) -> str:
 
 
 def _place(member: Member | None) -> str:
-    return f"{member.requester.place} ({member.requester})" if member else ""
+    return visible_name(f"{member.requester.place} ({member.requester})") if member else ""
 
 
 def data(explanation: Explanation) -> dict[str, object]:

@@ -15,6 +15,7 @@ from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _o
 from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
+from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -286,13 +287,13 @@ def _report(
     ids = {outcome.patch for outcome in proposed.outcomes}
     lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
     lines += [f"  {problem}" for problem in proposed.problems]
-    lines += _of_lock(locked, file)
+    lines = [visible_name(line) for line in lines] + _of_lock(locked, file)
     lines += [
         f"  {one.profile} on {one.platform}: "
         + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
         for one in others
     ]
-    lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
+    lines += [visible_name(f"look at: {remark}") for remark in locked.proposal.remarks]
     us = _launcher.own_command(_options.home())
     repeated = [*(["--catalogue", str(named)] if named is not None else []), *_output.given("source")]
     at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""

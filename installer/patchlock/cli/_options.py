@@ -48,7 +48,7 @@ def pair(function: F) -> F:
         "--profile",
         metavar="PROFILE",
         help="Kind of machine (default: the best match for this one).",
-        shell_complete=_complete.profiles,
+        shell_complete=_complete.locked_profiles,
     )(function)
     return click.argument("app", shell_complete=_complete.apps)(function)
 

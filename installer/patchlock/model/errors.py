@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from patchlock.model.addresses import without_secrets
+from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from patchlock.model.needs import Finding
@@ -47,7 +48,7 @@ class PatchlockError(Exception):
         self.evidence = tuple(map(without_secrets, evidence))
 
     def __str__(self) -> str:
-        place = f" ({self.where})" if self.where else ""
+        place = f" ({visible_name(self.where)})" if self.where else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
         lines = "".join(f"\n  {line}" for line in self.evidence)
         return f"{self.what}{place}{remedy}{lines}"

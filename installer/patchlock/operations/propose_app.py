@@ -53,6 +53,7 @@ from patchlock.model.patch import Outcome, Patch
 from patchlock.model.policy import IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
+from patchlock.model.visible_text import is_utf8
 from patchlock.operations import _pin_repairs
 from patchlock.patches import import_graph, requirement_sources
 from patchlock.patches.evaluation import Evaluator, Memoized
@@ -217,7 +218,8 @@ def _draft(
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
     examined = shared_sets.examine(shared, tree, evaluator, tell)
     tell("following the imports of its programs")
-    commands = launch_commands.candidates({**files, **clone.documents}, trees)
+    told_of = launch_commands.candidates({**files, **clone.documents}, trees)
+    commands = tuple(one for one in told_of if is_utf8("".join((*one.command, *one.environment.values()))))
     launch = proposals_launch.launching(commands)
     licence, licence_from = project_facts.licence(files)
     python, python_from = project_facts.python(files)

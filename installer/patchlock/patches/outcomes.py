@@ -15,6 +15,7 @@ from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import BLOCKING, FileChange, Outcome, OutcomeKind, Patch, Patched
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
+from patchlock.model.visible_text import visible_name
 from patchlock.patches import engine
 
 APPLIED = frozenset(
@@ -54,7 +55,7 @@ def patched_message(name: str, profile: str, outcomes: Iterable[Outcome]) -> str
     """
     lines = [f"patchlock: {name} for {profile}" if profile else f"patchlock: {name}", ""]
     for outcome in outcomes:
-        place = f" {outcome.path}" if outcome.path else ""
+        place = visible_name(f" {outcome.path}") if outcome.path else ""
         lines.append(f"{outcome.patch}: {outcome.kind.value}{place}")
     return "\n".join(lines) + "\n"
 
@@ -114,10 +115,13 @@ def warnings(patched: Patched) -> tuple[str, ...]:
     found = list(engine.left_out(patched))
     for outcome in patched.outcomes:
         if outcome.kind is OutcomeKind.BROKEN:
-            found += [f"{outcome.patch}: {outcome.path}:{site.line}: {site.text}" for site in outcome.sites]
+            found += [
+                visible_name(f"{outcome.patch}: {outcome.path}:{site.line}: {site.text}") for site in outcome.sites
+            ]
         elif outcome.kind is OutcomeKind.PASSED_OVER:
             line = f":{outcome.sites[0].line}" if outcome.sites else ""
-            found.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.detail}; the file is left as it is")
+            place = visible_name(f"{outcome.path}{line}")
+            found.append(f"{outcome.patch}: {place}: {outcome.detail}; the file is left as it is")
     return tuple(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from patchlock.model.toml_text import item
 if TYPE_CHECKING:
     from tomlkit.items import Table
 
+_UNDECODABLE = re.compile("[\ud800-\udfff]")
 _NOWHERE = Origin(file="", line=1)
 
 
@@ -71,7 +73,8 @@ def _table(written: Written) -> Table:
     import tomlkit
 
     patch, table = written.patch, tomlkit.table()
-    rows = {"id": patch.id, "why": patch.why, "source": patch.source, "op": patch.op_name, "paths": patch.paths}
+    paths = [_UNDECODABLE.sub("?", path) for path in patch.paths]  # TOML is UTF-8; "?" stands for any character
+    rows = {"id": patch.id, "why": patch.why, "source": patch.source, "op": patch.op_name, "paths": paths}
     chosen = {"literal": patch.literal, "profiles": patch.profiles, "after": patch.after}
     rows |= {key: value for key, value in chosen.items() if value}
     expect = {"expect": fields} if (fields := _fields(patch.expect)) else {}

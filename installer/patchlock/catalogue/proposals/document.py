@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from patchlock.catalogue.authoring import writing
 from patchlock.catalogue.proposals.findings import Proposal, ranked
 from patchlock.model.toml_text import item
+from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -55,8 +56,8 @@ def rule_table(word: str, **rows: object) -> str:
 
 
 def _comment(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        yield from _WRAPPER.wrap(line) or ["#"]
+    for line in text.split("\n"):
+        yield from _WRAPPER.wrap(visible_name(line)) or ["#"]
 
 
 def _piece(above: Iterable[str], tables: dict[str, object]) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.model.identities import CommitId
+from patchlock.model.visible_text import visible_name
 
 Files = Mapping[PurePosixPath, bytes]
 
@@ -24,7 +26,7 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.text}"
+        return visible_name(f"{self.path}:{self.line}: {self.text}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,4 +174,5 @@ class Proposal:
     def link(self, path: PurePosixPath, line: int = 0) -> str:
         """Name a place of upstream as a reader can open it."""
         page = self.url.removesuffix(".git")
-        return f"{page}/blob/{self.commit}/{path}" + (f"#L{line}" if line else "")
+        file = quote(str(path), safe="/!$&'()*+,;=:@", errors="surrogateescape")
+        return f"{page}/blob/{self.commit}/{file}" + (f"#L{line}" if line else "")

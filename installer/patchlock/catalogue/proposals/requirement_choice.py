@@ -10,6 +10,7 @@ from patchlock.catalogue.proposals.documents import Told
 from patchlock.catalogue.proposals.findings import Files, Finding, RequirementFile
 from patchlock.model.errors import RequirementsError
 from patchlock.model.text_files import Undecodable, decode
+from patchlock.model.visible_text import is_utf8
 from patchlock.patches import requirement_sources
 from patchlock.patches.pip_requirements import EmptyLine, LocationLine, OptionLine, RequirementLine, Unreadable
 
@@ -29,7 +30,9 @@ _OTHER_MACHINE = re.compile(
 
 
 def is_candidate(path: PurePosixPath) -> bool:
-    """Tell by its name whether a file may say what an app requires."""
+    """Tell by its name whether a file may say what an app requires; an app's file names none that is not UTF-8."""
+    if not is_utf8(str(path)):
+        return False
     in_folder = path.parent.name.lower() in {"requirements", "reqs"} and path.suffix in {".txt", ".in"}
     return bool(_PIP.fullmatch(path.name) or in_folder or _CONDA.fullmatch(path.name) or path.name in _PROJECT)
 
