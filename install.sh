@@ -30,7 +30,7 @@ uv_from_archive() { # sha256: known-checksums of astral-sh/setup-uv; the musl bu
 }
 build() ( # beside, and renamed into place when complete: others may build the same, and any of them may be killed
     work=$(mkdir -p "$cache" 2>&- && mktemp -qd "$tool.XXXXXX") || fail "cannot write $cache: set PATCHLOCK_CACHE_DIR"
-    (while sleep 10 3>&-; kill -0 $$; do echo 'patchlock: still preparing...' >&3; done) 2>/dev/null & beat=$!
+    (while sleep 10 3>&-; kill -0 $$; do echo 'patchlock: still preparing...' >&3; done) >/dev/null 2>&1 & beat=$!
     trap 'rm -rf "$work"; kill $beat' EXIT && trap 'exit 1' HUP INT TERM && exec </dev/null >"$log" 2>&1
     unset PYTHONPATH PIP_CONSTRAINT PIP_PREFIX UV_CONSTRAINT UV_BUILD_CONSTRAINT UV_EXCLUDE_NEWER UV_PROJECT
     find "$cache" -maxdepth 1 -name 'tool-*.??????' -mtime +1 -exec rm -rf {} + # what a killed one left

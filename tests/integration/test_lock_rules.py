@@ -121,7 +121,11 @@ def test_rules_for_another_profile_are_not_followed(richer: World, patchlock: Pa
     ("table", "rule", "clause"),
     [
         ("exclude", 'name = "eta"', "nobody asks for eta, which is excluded; remove that"),
-        ("override", 'requirement = "eta<1"', "patches/mini/app.toml:58 overrides nothing; remove it"),
+        (
+            "override",
+            'requirement = "eta<1"',
+            "patches/mini/app.toml:58 overrides nothing; correct its name, or remove it",
+        ),
         ("newer", 'name = "eta"', "the exception from the cut-off for eta lets nothing newer in; remove it"),
         ("newer", 'name = "beta"', "the exception from the cut-off for beta lets nothing newer in; remove it"),
     ],

@@ -174,7 +174,7 @@ op = "optional-import"
 paths = ["train.py"]
 literal = ["{package}"]
 package = "{package}"
-profiles = {profiles}
+{profiles}
 
 [[patch.ensure]]
 check = "imports-without"
@@ -205,8 +205,8 @@ def installed(patchlock: Patchlock) -> dict[str, dict[str, object]]:
 
 def test_patch_that_was_needed_is_executed(world: miniature.World, patchlock: Patchlock, tmp_path: Path) -> None:
     patches = [
-        PATCH.format(id="delta-optional", package="delta", module="train", profiles="[]"),
-        PATCH.format(id="epsilon-optional", package="epsilon", module="no.such.module", profiles="[]"),
+        PATCH.format(id="delta-optional", package="delta", module="train", profiles=""),
+        PATCH.format(id="epsilon-optional", package="epsilon", module="no.such.module", profiles=""),
     ]
     with_patches(world, tmp_path, "import delta\nclass A(delta.B): pass\n", *patches)
     checks = installed(patchlock)
@@ -218,7 +218,7 @@ def test_patch_that_was_needed_is_executed(world: miniature.World, patchlock: Pa
 def test_patch_of_another_profile_is_not_executed(world: miniature.World, patchlock: Patchlock, tmp_path: Path) -> None:
     other = world.profile.with_name("other.toml")
     other.write_text(world.profile.read_text().replace("specificity = 0", "specificity = -1"))
-    patch = PATCH.format(id="delta-optional", package="delta", module="train", profiles='["other"]')
+    patch = PATCH.format(id="delta-optional", package="delta", module="train", profiles='profiles = ["other"]')
     with_patches(world, tmp_path, "import delta\n", patch)
     assert "delta-optional/smoke-import" not in installed(patchlock)
 
@@ -226,7 +226,7 @@ def test_patch_of_another_profile_is_not_executed(world: miniature.World, patchl
 def test_module_that_still_fails_stops_the_install(
     world: miniature.World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
-    patch = PATCH.format(id="delta-optional", package="delta", module="train", profiles="[]")
+    patch = PATCH.format(id="delta-optional", package="delta", module="train", profiles="")
     code = "import delta\nfrom importlib import import_module\nname = 'del' + 'ta'\nimport_module(name)\n"
     with_patches(world, tmp_path, code, patch)
     assert patchlock(*miniature.lock_here()).returncode == 0
