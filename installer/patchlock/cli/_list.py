@@ -81,10 +81,13 @@ def standing(root: Path) -> dict[str, list[InstallationState]]:
     Args:
         root: the catalogue's.
     """
-    from patchlock.environments import installation_states
-
+    home = _options.home()
     found: dict[str, list[InstallationState]] = {}
-    for one in installation_states.states(_options.home(), root):
+    if not any(home.glob("*@*")):
+        return found
+    from patchlock.environments import installation_states  # which takes longer than the rest of a table
+
+    for one in installation_states.states(home, root):
         if one.state != "removed":
             found.setdefault(one.installation.app, []).append(one)
     return found
