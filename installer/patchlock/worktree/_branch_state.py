@@ -54,17 +54,17 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
     if head is None:
         return BranchState(head=None, upstream=None, commits=0, behind=None, unfinished="", unmerged={})
     name, other = unfinished(repository)
-    known = [trees.upstream_of(repository, applied)] if applied else []
-    upstreams = _tips(repository)
-    behind = [_newest_common(repository, commit, upstreams) for commit in known]
-    tips = list(dict.fromkeys([*upstreams, *known]))
+    tips = _tips(repository)
+    patched = trees.upstream_of(repository, applied) if applied else None
+    shared = _newest_common(repository, patched, tips) if patched else None
+    tips += [patched] if patched and patched not in tips else []
     upstream = _newest_common(repository, other or head, tips)
     commits = _count(repository, head, tips) if tips else 0
     return BranchState(
         head=head,
         upstream=upstream or head,
         commits=commits,
-        behind=next((commit for commit in behind if commit not in known), None),
+        behind=shared if shared != patched else None,
         unfinished=name,
         unmerged=_unmerged(repository),
     )

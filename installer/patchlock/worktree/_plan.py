@@ -91,11 +91,10 @@ class Plan:
 
     def leave(self, paths: Collection[PurePosixPath]) -> None:
         """Write nothing of some files after all."""
-        for listed in (self.puts, self.by_meaning):
-            for path in paths:
-                listed.pop(path, None)
-        for paths_of in (self.removes, self.merged):
-            paths_of[:] = [path for path in paths_of if path not in paths]
+        self.puts = {path: entry for path, entry in self.puts.items() if path not in paths}
+        self.by_meaning = {path: own for path, own in self.by_meaning.items() if path not in paths}
+        self.removes = [path for path in self.removes if path not in paths]
+        self.merged = [path for path in self.merged if path not in paths]
 
 
 def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> tuple[Snapshot, Plan]:
