@@ -205,6 +205,37 @@ def test_a_session_that_falls_back_without_a_word_is_told(onnx: Path, tmp_path: 
         assert proof.detail == "its result is on CPUExecutionProvider, not on CUDAExecutionProvider"
 
 
+NEEDS_ITS_LIBRARIES = """\
+import onnxruntime as ort
+import sys
+real, made, loaded = ort.InferenceSession, ort.get_available_providers(), []
+ort.get_available_providers = lambda: [*made, "CUDAExecutionProvider"]
+ort.preload_dlls = lambda: loaded.append(True)
+def session(data, options, providers):
+    if not loaded:
+        print("Failed to load library libx.so with error: libcublasLt.so.12: cannot open shared object file", file=sys.stderr)
+        return real(data, options, providers=["CPUExecutionProvider"])
+    raise RuntimeError("it would compute")
+ort.InferenceSession = session
+"""
+"""As where CUDA is there as packages alone, which nothing finds before ONNX Runtime is told to load them."""
+
+
+@pytest.mark.online
+def test_cuda_of_packages_is_loaded_before_a_session_and_what_it_lacks_is_told(onnx: Path, tmp_path: Path) -> None:
+    for name, text, told in (
+        ("loaded", NEEDS_ITS_LIBRARIES, "RuntimeError: it would compute"),
+        (
+            "lacking",
+            NEEDS_ITS_LIBRARIES.replace("loaded.append(True)", "None"),
+            "not on CUDAExecutionProvider: libcublas",
+        ),
+    ):
+        python = patched(tmp_path / name, str(onnx), text)
+        (proof,) = judged(python, tmp_path, "CUDAExecutionProvider", ONNX_KERNELS[:1], "onnx_session")
+        assert told in proof.detail
+
+
 SHIFTED = """\
 import onnxruntime as ort
 real = ort.InferenceSession

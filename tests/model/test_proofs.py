@@ -57,6 +57,14 @@ ENDS: dict[str, tuple[dict[str, Any], Verdict, str]] = {
         "wrong by 1.0e+00 of the largest value, 0.001 is allowed",
     ),
     "elsewhere": ({"found": FOUND | {"on": "cpu"}}, Verdict.FALLS_BACK, "its result is on cpu, not on cuda:0"),
+    "without a library": (
+        {
+            "found": FOUND | {"on": "CPUExecutionProvider"},
+            "log": ("E: Failed to load library x.so with error: libcublasLt.so.12: cannot open it",),
+        },
+        Verdict.FALLS_BACK,
+        "its result is on CPUExecutionProvider, not on cuda:0: libcublasLt.so.12: cannot open it",
+    ),
     "nowhere": ({"found": FOUND | {"on": ""}}, Verdict.FALLS_BACK, "its result is on nothing, not on cuda:0"),
     "wrong in one case": (
         {"found": FOUND | {"error": 0.25, "case": "9 apart"}},

@@ -404,7 +404,8 @@ def _checks(request: Request, report: InstallResult) -> str:
     checks = report.receipt.checks
     if _log.is_verbose() or not report.computed:
         return "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in checks)
-    return f"{len(checks)} checks passed, {report.computed} kernels computed on {request.profile.computes_on}"
+    kernels = "1 kernel" if report.computed == 1 else f"{report.computed} kernels"
+    return f"{len(checks)} checks passed, {kernels} computed on {request.profile.computes_on}"
 
 
 def _has_earlier(request: Request, receipt: Receipt) -> bool:

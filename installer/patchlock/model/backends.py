@@ -129,6 +129,14 @@ _PROVIDERS: Mapping[NormalizedName, str] = {
 }
 """What a distribution of ONNX Runtime is installed for. Source: https://onnxruntime.ai/docs/install/"""
 
+PROVIDER_MAKERS: Mapping[str, str] = {
+    "CUDAExecutionProvider": "10de",
+    "ROCMExecutionProvider": "1002",
+    "MIGraphXExecutionProvider": "1002",
+    "OpenVINOExecutionProvider": "8086",
+}
+"""Execution providers that compute on the devices of one maker → its PCI vendor."""
+
 
 def providers(names: Collection[NormalizedName], back_end: str) -> tuple[str, ...]:
     """Name the execution providers that must compute, for what a lock installs; none where it has no ONNX Runtime.

@@ -198,12 +198,17 @@ def _numbers(ended: KernelExit, device: str) -> tuple[Verdict, str]:
         case = f" ({found['case']})" if found.get("case") else ""
         return Verdict.WRONG, f"wrong by {error:.1e} of the largest value, {tolerance:g} is allowed{case}"
     if found.get("on") != found.get("wanted"):
-        return Verdict.FALLS_BACK, f"its result is on {found.get('on') or 'nothing'}, not on {found.get('wanted')}"
+        why = next((f": {line.partition(_NOT_LOADED)[2]}" for line in said if _NOT_LOADED in line), "")
+        return Verdict.FALLS_BACK, f"its result is on {found.get('on') or 'nothing'}, not on {found.get('wanted')}{why}"
     if found.get("elsewhere"):
         return Verdict.FALLS_BACK, str(found["elsewhere"])
     if fell and device != "cpu":
         return Verdict.FALLS_BACK, fell
     return Verdict.WORKS, ""
+
+
+_NOT_LOADED = " with error: "
+"""What ONNX Runtime prints before the library that its provider lacks; source: its `provider_bridge_ort.cc`."""
 
 
 def _number(value: object) -> float | None:

@@ -24,6 +24,7 @@ from patchlock.model.backends import (
     BUILDS,
     INSTALL_KERNELS,
     ONNX_KERNELS,
+    PROVIDER_MAKERS,
     TORCH,
     TORCH_KERNELS,
     BackEnd,
@@ -290,7 +291,10 @@ class _Run:
                 if version:
                     self.versions["onnxruntime"] = version
                 made = self._judge(found, version)
-                named = f"ONNX Runtime {version}" if version else ""
+                cards = _cards(check.provider) if any(one.proof.verdict is Verdict.WORKS for one in made) else ""
+                if cards:
+                    self.devices[check.provider] = cards
+                named = ", ".join(filter(None, (f"ONNX Runtime {version}" if version else "", cards)))
                 if self._has_no_device(check, made):
                     self.results.append(_no_device(check, made))
                 else:
@@ -389,6 +393,13 @@ def _seen(back_end: str) -> Iterator[CheckResult]:
     found = [] if back_end == "cpu" else [device.name or device.device for device in probes.probe().devices]
     if found:
         yield CheckResult(id="devices", level="seen", passed=True, detail=", ".join(found))
+
+
+def _cards(provider: str) -> str:
+    """Name the accelerators that a provider of ONNX Runtime may compute on: it does not say itself which it took."""
+    maker = PROVIDER_MAKERS.get(provider, "")
+    devices = [] if provider.startswith("CPU") else probes.probe().devices
+    return ", ".join(one.name or one.device for one in devices if one.vendor == maker or not maker)
 
 
 def _tasks(program: str, device: str, kernels: Sequence[str], back_end: BackEnd) -> list[Task]:

@@ -129,6 +129,8 @@ def _import(provider: str) -> Any:
     if provider != _CPU and importlib.util.find_spec("torch") is not None:
         importlib.import_module("torch")  # as apps do, which finds its libraries for ONNX Runtime too
     ort = importlib.import_module("onnxruntime")
+    if provider == "CUDAExecutionProvider" and hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # CUDA may be there as packages alone: https://onnxruntime.ai/docs/install/#cuda-and-cudnn
     there = ort.get_available_providers()
     if provider not in there:
         raise ImportError(f"onnxruntime {ort.__version__} has no {provider}, only {', '.join(there)}")
