@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Patchlock
+from miniature import this_platform
 
 pytestmark = pytest.mark.online
 
@@ -42,7 +43,7 @@ def _without(patch: str, folder: Path) -> Path:
 )
 def test_it_cannot_be_locked_without(patch: str, clause: str, patchlock: Patchlock, tmp_path: Path) -> None:
     catalogue = _without(patch, tmp_path / "catalogue")
-    done = patchlock("lock", "demo", "--catalogue", str(catalogue), "--json")
+    done = patchlock("lock", "demo", "--platform", "macos-arm64", "--catalogue", str(catalogue), "--json")
     pairs = {pair["pair"]: pair for pair in json.loads(done.stdout)["data"]["pairs"]}
     pair = pairs["demo × cpu × macos-arm64"]  # onnxruntime-gpu has wheels for other systems, which then compute nothing
     assert (pair["state"], pair["code"]) == ("failed", "unsatisfiable")
@@ -59,7 +60,7 @@ def test_it_cannot_be_locked_without(patch: str, clause: str, patchlock: Patchlo
 )
 def test_it_cannot_be_started_without(patch: str, message: str, patchlock: Patchlock, tmp_path: Path) -> None:
     catalogue = _without(patch, tmp_path / "catalogue")
-    assert patchlock("lock", "demo", "--catalogue", str(catalogue)).returncode == 0
+    assert patchlock("lock", "demo", "--platform", this_platform().name, "--catalogue", str(catalogue)).returncode == 0
     done = patchlock("install", "demo", "--profile", "cpu", "--catalogue", str(catalogue))
     assert done.returncode == 1
     assert "error[verify]: " in done.stderr
@@ -73,7 +74,7 @@ def test_it_cannot_be_started_without(patch: str, message: str, patchlock: Patch
 
 def test_without_the_pip_patch_the_gate_holds(patchlock: Patchlock, tmp_path: Path) -> None:
     catalogue = _without("no-pip-at-start", tmp_path / "catalogue")
-    assert patchlock("lock", "demo", "--catalogue", str(catalogue)).returncode == 0
+    assert patchlock("lock", "demo", "--platform", this_platform().name, "--catalogue", str(catalogue)).returncode == 0
     done = patchlock("install", "demo", "--profile", "cpu", "--catalogue", str(catalogue))
     assert done.returncode == 0, done.stderr
     place = tmp_path / "installed" / "demo@cpu"
@@ -84,7 +85,7 @@ def test_without_the_pip_patch_the_gate_holds(patchlock: Patchlock, tmp_path: Pa
 
 def test_it_cannot_be_started_with_a_newer_pydantic(patchlock: Patchlock, tmp_path: Path) -> None:
     catalogue = _without("gradio-client-boolean-schema", tmp_path / "catalogue")
-    assert patchlock("lock", "demo", "--catalogue", str(catalogue)).returncode == 0
+    assert patchlock("lock", "demo", "--platform", this_platform().name, "--catalogue", str(catalogue)).returncode == 0
     done = patchlock("install", "demo", "--profile", "cpu", "--catalogue", str(catalogue))
     assert done.returncode == 1
     assert "TypeError: argument of type 'bool' is not " in done.stderr
