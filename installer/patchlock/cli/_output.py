@@ -77,7 +77,7 @@ def given(*names: str) -> list[str]:
         if context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
             value = context.params[parameter]
             for one in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name}", str(one)]
+                words += [f"--{name}"] if one is True else [f"--{name}", str(one)]
     return words
 
 
