@@ -19,7 +19,6 @@ from patchlock.environments import venv
 from patchlock.model.app import Launch, Listens
 from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImport, SmokeImportCheck
 from patchlock.model.models import Model, ModelFile
-from patchlock.model.origins import Origin
 from patchlock.verify import _supervisor, checks, start
 from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
@@ -336,7 +335,6 @@ def test_program_that_waits_for_a_download(environment: Path, tmp_path: Path) ->
         license="MIT",
         source="tests",
         files=(),
-        origin=Origin(file="app.toml", line=1),
     )
     found = proved(environment, tmp_path, {"app.py": WAITS, "voice.py": DOWNLOADS}, models=(declared,))
     assert found.detail.startswith("it comes to its first download, from models.example, after")
@@ -347,7 +345,7 @@ def test_program_that_waits_for_a_download(environment: Path, tmp_path: Path) ->
 
 OTHERWISE = {
     "it hangs": (WAITS, "python app.py does not answer, and goes on after"),
-    "it ends with 0": (WAITS.replace("time.sleep(99)", "print('bye')"), "ends with exit code 0 after 0 s; bye"),
+    "it ends with 0": (WAITS.replace("time.sleep(99)", "print('bye')"), "ends with exit code 0 after"),
     "it fails": (WAITS.replace("time.sleep(99)", "pass\nraise KeyError('download_root')"), "KeyError: 'download_root'"),
 }
 
@@ -389,7 +387,6 @@ VOICE = Model(
     license="MIT",
     source="tests",
     files=(ModelFile(path=PurePosixPath("voice.onnx"), bytes=1_800_000_000),),
-    origin=Origin(file="app.toml", line=1),
 )
 WHOSE = {
     "the address of its file": (
@@ -504,7 +501,7 @@ BROKEN = {
         {"app.py": "import os\nos.environ['VOICE_KEY']\n"},
         "app.py:2: KeyError: 'VOICE_KEY'",
     ),
-    "a program that ends before it serves": ({"app.py": "print('bye')\n"}, "ends with exit code 0 after 0 s; bye"),
+    "a program that ends before it serves": ({"app.py": "print('bye')\n"}, "ends with exit code 0 after"),
     "a crash": ({"app.py": "import os\nos.abort()\n"}, "python app.py is ended by SIGABRT after"),
     "syntax of another Python": ({"app.py": "print 'old'\n"}, "app.py:1: SyntaxError: "),
     "a question to the user": ({"app.py": "input('language? ')\n"}, "app.py:1: EOFError"),
