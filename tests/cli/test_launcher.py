@@ -12,6 +12,7 @@ from patchlock.cli import _launcher, _output
 
 TEXTS = {
     "`patchlock info APP` tells more": "`{} info APP` tells more",
+    "`patchlock` guides, `patchlock list` lists": "`{0}` guides, `{0} list` lists",
     "  $ patchlock run demo": "  $ {} run demo",
     "get it with: patchlock install mini": "get it with: {} install mini",
     "what patchlock installs; patchlock run is prose": "what patchlock installs; patchlock run is prose",

@@ -181,12 +181,25 @@ def test_a_command_at_the_end_of_a_line_is_not_broken(
 
 
 def test_a_command_in_a_column_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    _on_terminal(monkeypatch)
-    told = _output.rows([("undo", f"{OWN} uninstall demo"), ("run", f"{OWN} run demo\n{LONG}")])
+    _on_terminal(monkeypatch, 70)
+    told = _output.rows([("undo", f"{OWN} uninstall demo"), ("run", f"{OWN} run\n{LONG}")])
     assert _output.broken(told, sys.stdout) == (
-        f"  undo  {OWN} uninstall demo\n  run   {OWN} run demo\n"
-        "        the kernel is 6.8.0-31-generic, and\n        must be 6.12 or later"
+        f"  undo\n    {OWN} uninstall demo\n  run   {OWN} run\n"
+        "        the kernel is 6.8.0-31-generic, and must be 6.12 or later"
     )
+    monkeypatch.setenv("COLUMNS", "60")  # narrower than the command
+    assert _output.broken(_output.rows([("more", f"{OWN} info demo")]), sys.stdout) == f"  more\n{OWN} info demo"
+
+
+def test_a_command_at_a_prompt_is_broken_only_where_it_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    fits, is_longer = f"$ patchlock {'a' * 32}", f"$ patchlock {'a' * 33}"
+    assert _output.broken(f"  {fits}\n  {is_longer}", sys.stdout) == f"{fits}\n  {is_longer}"
+
+
+def test_a_line_that_begins_in_backquotes_is_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch, 70)
+    assert _output.broken(f"  `{OWN} list` (apps by machine)", sys.stdout) == f"  `{OWN} list` (apps by\n    machine)"
 
 
 def test_a_dumb_terminal_has_an_edge_too(monkeypatch: pytest.MonkeyPatch) -> None:

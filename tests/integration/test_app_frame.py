@@ -38,7 +38,6 @@ def _command(code: str, *, prints: str = "", timeout: int = 60, memory_gb: int =
 @pytest.mark.parametrize(
     ("code", "detail"),
     [
-        pytest.param("print('a'); print('b')", "b", id="works"),
         pytest.param(
             "import sys; print('out'); sys.exit('why')",
             f"raises: {NAME} failed with exit code 1; its last line is: why",
@@ -66,7 +65,18 @@ def _command(code: str, *, prints: str = "", timeout: int = 60, memory_gb: int =
 )
 def test_end_of_an_apps_command_is_named(code: str, detail: str, tmp_path: Path) -> None:
     result = _run(_command(code), tmp_path)
-    assert (result.detail, result.passed) == (detail, detail == "b")
+    assert (result.detail, result.passed) == (detail, False)
+
+
+@pytest.mark.parametrize(("prints", "told"), [("a", 'prints "a"'), ("", "succeeds")])
+def test_command_that_passes_is_named_with_what_it_had_to_print(prints: str, told: str, tmp_path: Path) -> None:
+    result = _run(_command("print('a'); print('b')", prints=prints), tmp_path)
+    assert (result.passed, result.detail) == (True, f"`{sys.executable} -c print('a'); print('b')` {told}")
+
+
+def test_lines_of_python_that_pass_say_what_they_printed_last(tmp_path: Path) -> None:
+    check = PythonCheck(id="own", code="print('a'); print('b')", prints="a", timeout=60)
+    assert _run(check, tmp_path).detail == "b"
 
 
 def test_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
@@ -101,7 +111,7 @@ def test_command_that_eats_memory_is_ended_at_its_limit(code: str, tmp_path: Pat
 
 @linux
 def test_memory_that_forks_share_is_counted_once(tmp_path: Path) -> None:
-    assert _run(_command(FORKED, memory_gb=1), tmp_path).detail == "done"
+    assert _run(_command(FORKED, prints="done", memory_gb=1), tmp_path).passed
 
 
 @linux

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import tree_sitter
 import tree_sitter_powershell
+from bootstraps import PREPARING
 from conftest import ROOT
 
 POWERSHELL = ROOT / "install.ps1"
@@ -47,6 +48,11 @@ def test_both_bootstraps_name_one_uv() -> None:
         for version in re.findall(r"uv/releases/download/([0-9.]+)/", (ROOT / name).read_text(encoding="ascii"))
     }
     assert versions == {"0.12.5"}
+
+
+@pytest.mark.parametrize("name", ["install.sh", "install.ps1"])
+def test_both_bootstraps_say_at_once_that_they_prepare(name: str) -> None:
+    assert f"'{PREPARING.strip()}'" in (ROOT / name).read_text(encoding="ascii")
 
 
 def test_what_windows_blocks_is_logged_and_explained() -> None:

@@ -15,6 +15,8 @@ import miniature
 import pytest
 from conftest import ROOT, Patchlock, Said
 
+from patchlock.cli._install import install_command
+from patchlock.cli._plan import plan_command
 from patchlock.hardware import on_paper, probes, stored_choice
 from patchlock.hardware.stored_choice import StoredChoice
 from patchlock.model import hosts
@@ -277,6 +279,22 @@ def test_mistakes_of_a_profile_are_told_all_at_once(locked: miniature.World, fac
     text = locked.profile.read_text(encoding="utf-8")
     locked.profile.write_text(text.replace("title", "titel").replace("python", "pyhton"), encoding="utf-8")
     assert face("plan", "mini").stderr.startswith("error[catalogue]: the catalogue has 4 mistakes\n")
+
+
+def test_the_plan_for_another_platform_is_that_of_the_same_install(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    assert locked.app.is_file()
+    pretend(Host(os="windows", machine="amd64") if HERE.os == "linux" else Host(os="linux", machine="x86_64"))
+    words = "--source /clone --commit HEAD --with voice --without noise --accept-edited-lock --local-addresses"
+    install, plan = ({one.opts[-1] for one in command.params} for command in (install_command, plan_command))
+    others = {"app", "--profile", "--json", "--verbose", "--quiet", "--log-file", "--catalogue"}
+    assert (install & plan) - others == {word for word in words.split() if word.startswith("--")} | {"--from-source"}
+    done = face("install", "mini", *words.split(), "--from-source", "delta")
+    repeated = words.replace("--with voice", "--with voice --with delta-from-source")
+    assert f"`patchlock plan mini --profile tiny {repeated}`" in done.stderr
+    done = face("install", "mini", "--from-source", "delta")
+    assert "`patchlock plan mini --profile tiny --with delta-from-source`" in done.stderr
 
 
 def test_install_for_another_platform_is_refused(

@@ -138,9 +138,10 @@ def test_it_is_refused_where_it_cannot_be(
 def test_on_a_terminal_it_is_asked(app: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_output, "can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", lambda *_, **__: False)
-    done = face("install", "mini", "--from-source", "delta")
+    done = face("install", "mini", "--profile", "tiny", "--from-source", "delta")
     assert done.returncode == 2
     assert "nothing was built, and nothing was touched" in done.stderr
+    assert "use the wheel: `patchlock install mini --profile tiny --without delta-from-source`" in done.stderr
     assert not (tmp_path / "installed" / "mini@tiny" / "environments").exists()
 
 

@@ -101,7 +101,11 @@ def test_a_table_reads_no_patch(words: tuple[str, ...]) -> None:
     )
     loaded = set(done.stderr.splitlines()[-1].split("|"))
     slow = ["patchlock.patches", "patchlock.locks", "libcst", "rich"]
-    slow += ["patchlock.model.lockfile", "packaging.requirements"] if words[0] == "info" else []
+    slow += (
+        ["patchlock.model.lockfile", "patchlock.catalogue.expectations", "packaging.requirements"]
+        if words[0] == "info"
+        else []
+    )
     assert not {one for one in loaded if one.startswith(tuple(slow))}
 
 
@@ -574,6 +578,7 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
     assert re.search(rf"^\d  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
     assert re.search("^1  demo +CPU ", text, re.MULTILINE)
     assert "…" not in text
+    assert ("Proved and Models: see an app's page" in text, " Proved " in text) == (columns == 50, columns == 80)
     assert text.count("Warning: demo ") == text.count("Warning: ") == 1
 
 
@@ -585,6 +590,7 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
     assert re.search("^1  advanced-rvc-inference +CPU.* unknown +3.7 GiB RAM", text, re.MULTILINE)
     assert "Models: the size of what it downloads " in text
+    assert "its page has both" in text
     _, text = _guided("q\n", patchlock)
     assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
 
@@ -639,6 +645,25 @@ def test_the_guide_finishes_an_install_that_was_interrupted(
     assert re.search(r"^1  mini .* interrupted\b", text, re.MULTILINE)
     assert "install mini --profile tiny" in text
     assert "Finish its installation now? [Y/n]" in text
+    with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
+        _, text = _guided("mini\nn\nq\n", patchlock)
+    assert re.search(r"^1  mini .* in progress\b", text, re.MULTILINE)
+    assert "It is being installed at this moment" in text
+    assert "Finish its installation" not in text
+    assert "Start it now? [Y/n]" in text, "an earlier version is in use"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_offers_nothing_while_an_app_is_installed_for_the_first_time(
+    locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert locked.app.is_file()
+    (tmp_path / "installed" / "mini@tiny").mkdir(parents=True)
+    (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
+    with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
+        code, text = _guided("mini\n\nq\n", patchlock)
+    assert (code, text.count("This machine: "), "[Y/n]" in text) == (0, 2, False)
+    assert "It is being installed at this moment" in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

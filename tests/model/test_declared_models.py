@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 import pytest
 
 from patchlock.model.models import Model, ModelFile, ModelSize, models_at, total_text
-from patchlock.model.origins import Origin
 
 
 def _model(repository: str, *files: str, revision: str = "") -> Model:
@@ -18,7 +17,6 @@ def _model(repository: str, *files: str, revision: str = "") -> Model:
         license="MIT",
         source="tests",
         files=tuple(ModelFile(path=PurePosixPath(file)) for file in files),
-        origin=Origin(file="app.toml", line=1),
     )
 
 

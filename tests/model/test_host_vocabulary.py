@@ -1,24 +1,44 @@
-"""The vocabulary of machines: every word has its meaning and a source that opens, and a stranger is named."""
+"""The vocabulary of machines: every word has its meaning and a source that opens, and a stranger is named.
+
+`PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run tests/model/test_host_vocabulary.py` writes the words into the documentation.
+"""
 
 from __future__ import annotations
 
+import os
+
 import host_words
 import pytest
+from conftest import ROOT
 
 from patchlock.model import host_vocabulary
 from patchlock.model.hosts import Host, Node
 
-WORDS = {
-    f"{table}.{name}": word
-    for table, words in {
-        "versions": host_vocabulary.VERSIONS,
-        "libraries": host_vocabulary.LIBRARIES,
-        "settings": host_vocabulary.SETTINGS,
-        "variables": host_vocabulary.VARIABLES,
-        "nodes": host_vocabulary.NODES,
-    }.items()
-    for name, word in words.items()
+WRITES = os.environ.get("PATCHLOCK_WRITE_SNAPSHOTS", "")
+ACCEPT = "PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run tests/model/test_host_vocabulary.py"
+TABLES = {
+    "versions": host_vocabulary.VERSIONS,
+    "libraries": host_vocabulary.LIBRARIES,
+    "settings": host_vocabulary.SETTINGS,
+    "variables": host_vocabulary.VARIABLES,
+    "nodes": host_vocabulary.NODES,
 }
+WORDS = {f"{table}.{name}": word for table, words in TABLES.items() for name, word in words.items()}
+
+
+def test_every_word_is_in_the_documentation() -> None:
+    file, parts = ROOT / "docs" / "formats" / "machines.md", []
+    for table, words in TABLES.items():
+        rows = "".join(
+            f"| `{name}` | {word.means}{': ' if word.values else ''}{', '.join(f'`{one}`' for one in word.values)} |\n"
+            for name, word in words.items()
+        )
+        parts.append(f"| in `{table}` | what it is |\n|---|---|\n{rows}")
+    before, _, _ = file.read_text(encoding="utf-8").partition("| in `versions` |")
+    page = before + "\n".join(parts)
+    if WRITES:
+        file.write_text(page, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == page, f"write it: {ACCEPT}"
 
 
 @pytest.mark.parametrize("name", WORDS)

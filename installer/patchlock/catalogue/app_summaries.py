@@ -200,7 +200,7 @@ def _on_processor(root: Table, catalogue: Path) -> dict[str, str]:
     profiles = [table.texts("on-the-processor", ()) for table in checks]
     if not any(profiles):
         return {}
-    from patchlock.catalogue import expectations, profile_summaries  # most apps compute where the profile does
+    from patchlock.catalogue import profile_summaries  # most apps compute where the profile does
 
     needed = {kernel for table in checks for part in table.tables("parts") for kernel in part.texts("needs", ())}
     found = {}
@@ -208,11 +208,16 @@ def _on_processor(root: Table, catalogue: Path) -> dict[str, str]:
         if not all(name in names for names in profiles):
             continue
         file = f"profiles/expectations/{profile_summaries.read_summary(catalogue, name).back_end}.toml"
-        known = _toml_files.read(catalogue, file, expectations.expectations) if (catalogue / file).is_file() else ()
-        lacks = {one.kernel: one.why for one in known if one.kernel in needed}
+        known = _toml_files.read(catalogue, file, _failing, whole=False) if (catalogue / file).is_file() else {}
+        lacks = {kernel: why for kernel, why in known.items() if kernel in needed}
         whys = "; ".join(dict.fromkeys(lacks.values()))
         found[name] = f"it needs {' and '.join(lacks)}, but {whys}" if lacks else "its models are computed there"
     return found
+
+
+def _failing(root: Table) -> dict[str, str]:
+    """Name the kernels that are known to fail on a back end, with why."""
+    return {table.text("kernel"): table.text("why") for table in root.tables("expect")}
 
 
 _OF_MODELS = ("layers", "sound")

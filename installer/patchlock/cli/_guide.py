@@ -28,7 +28,7 @@ _LEFT_OUT = ("Models", "Proved", "Installed")
 """Columns that a narrow terminal does not show, the first to go first."""
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
-    "Models": "Models: the size of what it downloads in addition to its packages.",
+    "Models": "Models: the size of what it downloads in addition to its packages; its page has both.",
 }
 _LEAVE = {"q", "quit", "exit", ""}
 
@@ -77,7 +77,7 @@ def guide() -> int:
             if chosen is None:
                 _output.echo(f'there is no app "{word}" in the list')
                 continue
-            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), standing)
+            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), _standing(root))
     except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return code
@@ -119,7 +119,12 @@ def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }
     _output.echo(f"\n{_page(seen, rows)}")
-    if not there or there.state == "interrupted":
+    if there and there.is_busy:
+        _output.echo("\nIt is being installed at this moment: another patchlock works on it.")
+        if not _options.profiles_of(app.name):
+            _pause()
+            return 0
+    elif not there or there.state == "interrupted":
         install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
         lacks = any(verdict.is_enough is False for verdict in seen.memory)
         question = "Finish its installation now?" if there else "Install it now?"
@@ -245,6 +250,8 @@ def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[A
     parts: list[str] = []
     if legend := " ".join(told for head, told in _LEGEND.items() if head in heads):
         parts.append(_output.sentences([legend], 0))
+    if left_out := [head for head in _LEGEND if head not in heads]:
+        parts.append(_output.sentences([f"{' and '.join(left_out)}: see an app's page"], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
         parts.append(_output.sentences([f"Not supported here: {names} (`patchlock info APP` says why)"], 0))
@@ -275,6 +282,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
     need = _most_memory(seen)
     lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
+    installed = "" if not there else there.state if there.state == "interrupted" else "installed"
     size = _output.size(need.takes) if need else "unknown"
     memory = f"{size} {'GPU' if need.is_device else 'RAM'}" if need else size
     on = seen.computes_on.removeprefix("the ")
@@ -285,7 +293,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
         "Proved": (_info.proof(seen),),
         "Models": (_models(seen),),
         "Memory": (f"{memory} (too much)", "too much") if lacks else (memory, size),
-        "Installed": ((there.state if there.state == "interrupted" else "installed") if there else "",),
+        "Installed": ("in progress" if there and there.is_busy else installed,),
     }
 
 

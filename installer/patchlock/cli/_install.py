@@ -15,6 +15,7 @@ import click
 from patchlock.cli import _complete, _launcher, _log, _options, _output, _progress
 from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
+from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
     from patchlock.cli._bundle import OpenBundle
@@ -184,11 +185,13 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
     if not builds or as_json or not _output.can_ask() or from_source.findings(request):
         return
     if not click.confirm("Build it now?", default=False, err=True):
+        built = {build.option for build in builds}
+        kept = [word for name in request.chosen if name not in built for word in ("--with", name)]
+        left_out = [word for name in sorted(built) for word in ("--without", name)]
+        given = _output.given("profile", "source", "commit", "without", "catalogue")
+        words = command_lines.joined(["patchlock", "install", request.app.name, *given, *kept, *left_out])
         raise UsageError(
-            "nothing was built, and nothing was touched",
-            remedy=f"use the wheel: `patchlock install {request.app.name} "
-            + " ".join(f"--without {build.option}" for build in builds)
-            + "`",
+            "nothing was built, and nothing was touched", remedy=f"use the wheel: `{without_secrets(words)}`"
         )
 
 

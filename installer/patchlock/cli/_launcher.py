@@ -98,11 +98,13 @@ def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
 
     def pasted(found: re.Match[str]) -> str:
         before, words = found[1], found[2]
+        if words is None:
+            return f"`{itself}`"
         left = [name for name, value in given.items() if name not in words and value not in words]
         taken = _options_of(words) if left and before == "`" else frozenset()
         return f"{before}{itself} {words}{''.join(f' {name} {given[name]}' for name in left if name in taken)}"
 
-    return re.sub(r"(`|\$ |: )patchlock (?=[a-z-])([^`\n]*)", pasted, text)
+    return re.sub(r"(`|\$ |: )patchlock (?=[a-z-])([^`\n]*)|`patchlock`", pasted, text)
 
 
 def _given(arguments: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli import _launcher, _options, _output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,6 +42,7 @@ def models_command(
     """
     import dataclasses
 
+    from patchlock.cli import _progress
     from patchlock.environments import models as located_models
     from patchlock.operations import models
 

@@ -124,6 +124,13 @@ def no_device_option(function: F) -> F:
 
 def choice(function: F) -> F:
     """Add what a person chooses of the optional patches."""
+
+    def add(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+        built = context.meta.get(_FROM_SOURCE, ())
+        if built and parameter.name:  # so that `_output.given` repeats these, too
+            context.set_parameter_source(parameter.name, click.core.ParameterSource.COMMANDLINE)
+        return (*names, *built)
+
     function = click.option(
         "--without",
         "left_out",
@@ -138,7 +145,7 @@ def choice(function: F) -> F:
         multiple=True,
         metavar="NAME",
         shell_complete=_complete.options,
-        callback=lambda context, _, names: (*names, *context.meta.get(_FROM_SOURCE, ())),
+        callback=add,
         help="Add an optional feature (`patchlock info APP` lists them).",
     )(function)
 

@@ -77,7 +77,7 @@ def given(*names: str) -> list[str]:
         if context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
             value = context.params[parameter]
             for one in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name}", str(one)]
+                words += [f"--{name}"] if one is True else [f"--{name}", str(one)]
     return words
 
 
@@ -225,11 +225,14 @@ def broken(text: str, stream: object) -> str:
     room = shutil.get_terminal_size().columns
     lines: list[str] = []
     for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip())
         is_one_word = " " not in line.strip()  # an address keeps its place
-        if len(line) <= room or is_one_word or re.search(rf"(?:^|  ){_command()}", line):
+        if _is_command(line.lstrip()):
+            lines.append(_beside(line.lstrip(), indent, room))
+            continue
+        if len(line) <= room or is_one_word or re.search(rf"  {_command()}", line):
             lines.append(line)
             continue
-        indent = len(line) - len(line.lstrip())
         first, *others = _filled(line, max(room, 40), " " * (indent + 2))
         lines += [first, *(_beside(part.strip(), indent + 2, room) for part in others)]
     return "\n".join(lines)
@@ -270,7 +273,7 @@ def _command() -> str:
     name, names = r"patchlock(?:\.cmd)?", "|".join(COMMANDS)
     quoted = rf"'[^']*{name}'|\"[^\"]*{name}\""  # a folder's name has spaces
     variables = r"(?:PATCHLOCK_\w+=(?:'[^']*'|\S+) |\$env:PATCHLOCK_\w+ = '[^']*'; )*"
-    return rf"(?:\$ |{variables}(?:& )?(?:(?:\S*[/\\])?{name}|{quoted}) (?:{names})\b)"
+    return rf"(?:\$ |{variables}(?:& )?(?:(?:[^\s`]*[/\\])?{name}|{quoted}) (?:{names})\b)"
 
 
 def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:
@@ -398,9 +401,12 @@ def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> s
     lines, beside, columns = [], indent + width + 2, _room(0)
     for name, value in pairs:
         first, *others = [part for line in value.split("\n") for part in _wrapped(line, beside)]
-        if _beside(first, beside, columns) != _beside(first, beside, None):  # a word that has more room below
-            first, others = "", [first, *others]
-        lines.append(f"{' ' * indent}{name:<{width}}  {first}".rstrip())
+        is_too_long = columns is not None and len(first) > columns and _is_command(first)
+        place = first if is_too_long else _beside(first, beside, columns)
+        if place == _beside(first, beside, None):
+            lines.append(f"{' ' * indent}{name:<{width}}  {first}".rstrip())
+        else:  # a word that has more room below, or a command that can be selected as a line there
+            lines += [f"{' ' * indent}{name}".rstrip(), place]
         lines += [_beside(other, beside, columns) for other in others]
     return "\n".join(lines)
 

@@ -55,7 +55,9 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     elsewhere = is_elsewhere(found)
     print_choice(found, as_json=as_json, doubts=elsewhere)
     if elsewhere:
-        given = _output.given("source", "commit", "with", "without", "catalogue")
+        given = _output.given(
+            "source", "commit", "with", "without", "accept-edited-lock", "local-addresses", "catalogue"
+        )
         words = command_lines.joined(["patchlock", "plan", app, "--profile", name, *given])
         raise UsageError(
             f"the machine is simulated ({', '.join(found.observed.overrides)}), and nothing for "

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from patchlock.model.byte_sizes import size_text
-from patchlock.model.origins import Origin
 from patchlock.model.table_fields import Key, Matches, OneOf, Parsed, ProfileNames
 
 _HUB = "huggingface.co"
@@ -71,7 +70,6 @@ class Model:
     profiles: ProfileNames = ()
     """Empty: all."""
     files: tuple[ModelFile, ...]
-    origin: Origin
 
     @property
     def is_hub(self) -> bool:

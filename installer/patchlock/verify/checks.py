@@ -137,7 +137,8 @@ def _run(check: LoadsCheck | OwnCheck, place: CheckContext) -> CheckResult:
             case ImportsCheck():
                 return _imports(check, place)
             case CommandCheck():
-                return _command(check, place)
+                result = _command(check, place)
+                return dataclasses.replace(result, detail=command_detail(check)) if result.passed else result
             case PythonCheck(id=id_, prints=prints, timeout=timeout, memory_gb=gb):
                 command = (str(interpreter(place.environment)), "-c", check.code)
                 own = CommandCheck(id=id_, command=command, prints=prints, timeout=timeout, memory_gb=gb)
@@ -230,6 +231,11 @@ def _smoke_import(check: SmokeImportCheck, place: CheckContext) -> CheckResult:
 def _smoke_detail(check: SmokeImportCheck) -> str:
     without = f" without {', '.join(check.smoke.blocked)}" if check.smoke.blocked else ""
     return f"{', '.join(check.smoke.modules)}{without}"
+
+
+def command_detail(check: CommandCheck) -> str:
+    """Say what a command has done that passed."""
+    return f"`{' '.join(check.command)}` " + (f'prints "{check.prints}"' if check.prints else "succeeds")
 
 
 def _command(check: CommandCheck, place: CheckContext) -> CheckResult:

@@ -115,13 +115,12 @@ def _by_check(
         return None
     if check.prints not in answer["output"]:
         return None
-    last = next((line for line in reversed(answer["output"].splitlines()) if line.strip()), "it printed nothing")
     return StartProof(
         result=_result(
             f"`{' '.join(check.command)}` succeeds, after {answer['seconds']:.0f} s{_uncontained(answer)}", passed=True
         ),
         check=check,
-        computed=(CheckResult(id=check.id, level="computes", passed=True, detail=last),),
+        computed=(CheckResult(id=check.id, level="computes", passed=True, detail=checks.command_detail(check)),),
         shown=ShownModules(imported=frozenset(answer["imported"]), absent=frozenset(answer["absent"])),
     )
 
