@@ -13,7 +13,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import user_edits
 
-from patchlock.worktree import _plan
+from patchlock.worktree import _tree_merge
 from patchlock.worktree.trees import Entry, Tree
 
 
@@ -34,10 +34,10 @@ def test_nothing_of_the_users_is_lost() -> None:
 
 def test_trials_see_a_merge_that_loses_the_users_side(monkeypatch: pytest.MonkeyPatch) -> None:
     def losing(
-        _tree: Tree, sides: _plan.Sides
+        _tree: Tree, sides: _tree_merge.Sides
     ) -> tuple[dict[PurePosixPath, Entry | None], dict[PurePosixPath, set[int]]]:
         return {path: new for path, (_, _, new) in sides.items()}, {}
 
-    monkeypatch.setattr(_plan, "_merge_entries", losing)
+    monkeypatch.setattr(_tree_merge, "merge_paths", losing)
     with pytest.raises(user_edits.LostError, match="seed 0"):
         user_edits.play(range(1), 12)

@@ -26,7 +26,8 @@ class Depot:
         """File → after how many bytes each answer ends; then no more."""
         self.stalls: dict[str, int] = {}
         """File → bytes after which the answer waits for `go`, where the file or its rest was asked for: uv's looks
-        at the wheel's metadata, which name an end, wait for nothing."""
+        at the wheel's metadata, which name an end, wait for nothing. A byte in a second comes meanwhile, so that
+        nobody takes the server for dead however long that is."""
         self.has_ranges = self.has_lengths = self.has_heads = True
         self.redirects = False
         self.wants_login = frozenset[str]()
@@ -124,21 +125,22 @@ class Depot:
         stall = self.stalls.get(name, end) if wanted.endswith("-") else end
         for start in range(0, min(end, len(body)), _BLOCK):
             block = body[start : min(start + _BLOCK, end)]
-            if stall <= start:
-                handler.wfile.flush()
-                self.go.wait()
-            if self.speed:
-                time.sleep(len(block) / self.speed)
             try:
+                while stall <= start and not self.go.wait(1):
+                    handler.wfile.write(block[:1])
+                    self.sent[name] = self.sent.get(name, 0) + 1
+                    block = block[1:]
+                if self.speed:
+                    time.sleep(len(block) / self.speed)
                 handler.wfile.write(block)
             except OSError:
                 return
             self.sent[name] = self.sent.get(name, 0) + len(block)
 
 
-def until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait for something that another thread or process does."""
-    deadline = time.monotonic() + seconds
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that another thread or process does; ten minutes at most, for a test must not hang."""
+    deadline = time.monotonic() + 600
     while not is_so():
         assert time.monotonic() < deadline, "it did not come"
         time.sleep(0.02)

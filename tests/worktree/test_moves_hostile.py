@@ -13,7 +13,7 @@ from test_engine import patches
 from test_moves_as_git import files_of, update
 
 from patchlock.model.errors import BusyError, GitFirstError, UnsafePathError
-from patchlock.worktree import _plan, clone_patches, move, trees
+from patchlock.worktree import _tree_merge, clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -236,7 +236,7 @@ def test_update_over_a_force_push_that_was_taken_back_can_be_done_again(clone: P
 def test_old_git_patches_a_tree_without_edits_and_names_the_upgrade(
     clone: Path, upstream: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_plan, "_git_version", lambda: (2, 34))
+    monkeypatch.setattr(_tree_merge, "_git_version", lambda: (2, 34))
     apply(clone)
     assert read(clone) == PATCHED
     (clone / "other.py").write_text("x = 1\nmine = 1\n")

@@ -53,6 +53,16 @@ def pair(function: F) -> F:
     return click.argument("app", shell_complete=_complete.apps)(function)
 
 
+def profile(function: F) -> F:
+    """Add the profile, whether or not an app is locked for it."""
+    return click.option(
+        "--profile",
+        metavar="PROFILE",
+        help="Kind of machine (default: the best match for this one).",
+        shell_complete=_complete.profiles,
+    )(function)
+
+
 def installed(function: F) -> F:
     """Add the app and the profile that it is installed on."""
     return click.argument("app", shell_complete=_complete.installed_apps)(installed_profile(function))

@@ -241,8 +241,6 @@ def broken(text: str, stream: object) -> str:
 def _filled(line: str, width: int, indent: str = "") -> list[str]:
     """Break a line between words, but not inside backquotes, a folder of ours, or a command with which it ends.
 
-    Code of a file, between backquotes too, is broken where it is wider than a line.
-
     Args:
         line: the text.
         width: columns.
@@ -254,13 +252,7 @@ def _filled(line: str, width: int, indent: str = "") -> list[str]:
     from patchlock.cli import _folders
 
     folders = "|".join(re.escape(str(folder)) for folder in (_folders.home(), _folders.cache()))
-
-    def glue(found: re.Match[str]) -> str:
-        is_wide = len(found[0]) > width - len(indent)
-        is_code = re.match(r"`(?:[^\s\[]*\(|\S+ = )", found[0])  # its first word is that of a call or an assignment
-        return found[0] if is_wide and is_code else found[0].replace(" ", "\u00a0")
-
-    glued = re.sub(rf"`[^`]*`|(?<=: ){_command()}.*|{folders}", glue, line)
+    glued = re.sub(rf"`[^`]*`|(?<=: ){_command()}.*|{folders}", lambda found: found[0].replace(" ", "\u00a0"), line)
     wrapper = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [part.replace("\u00a0", " ") for part in wrapper.wrap(glued)] or [""]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _options, _output, _patch_authoring, _patch_clones
+from patchlock.cli import _options, _output, _patch_authoring, _patch_clones
 from patchlock.cli._commands import Subcommands
 from patchlock.cli._patch_wheel import wheel_command
 from patchlock.cli._plan import outcome_data, outcome_lines
@@ -34,28 +34,19 @@ def patch_command() -> None:
 
 
 for _command in (
-    *(
-        _patch_clones.apply_command,
-        _patch_clones.update_command,
-        _patch_clones.undo_command,
-        _patch_clones.hooks_command,
-    ),
+    _patch_clones.apply_command,
+    _patch_clones.update_command,
+    _patch_clones.undo_command,
+    _patch_clones.hooks_command,
     wheel_command,
+    _patch_authoring.new_command,
+    _patch_authoring.test_command,
 ):
-    patch_command.add_command(_command)
-for _command in (_patch_authoring.new_command, _patch_authoring.test_command):
     patch_command.add_command(_command)
 
 
 @patch_command.command("status")
-@click.argument("app", required=False, shell_complete=_complete.apps)
-@click.option(
-    "--profile",
-    metavar="PROFILE",
-    shell_complete=_complete.profiles,
-    help="Kind of machine (default: the best match for this one).",
-)
-@_patch_clones.patches_option
+@_patch_clones.which
 @_patch_clones.skips
 @_options.upstream
 @_options.common
@@ -267,14 +258,7 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
 
 
 @patch_command.command("diff")
-@click.argument("app", required=False, shell_complete=_complete.apps)
-@click.option(
-    "--profile",
-    metavar="PROFILE",
-    shell_complete=_complete.profiles,
-    help="Kind of machine (default: the best match for this one).",
-)
-@_patch_clones.patches_option
+@_patch_clones.which
 @_patch_clones.skips
 @_options.upstream
 @_options.common

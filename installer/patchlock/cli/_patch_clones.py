@@ -25,26 +25,15 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def patches_option(function: F) -> F:
-    """Add a file of patches."""
-    return click.option(
+def which(function: F) -> F:
+    """Add which patches: an app's for a profile, or those of a file."""
+    function = click.option(
         "--patches",
         "file",
         type=UserPath(exists=True, dir_okay=False),
         help="Take the patches from this file instead of an app's.",
     )(function)
-
-
-def _which(function: F) -> F:
-    """Add which patches: an app's for a profile, or those of a file."""
-    function = patches_option(function)
-    function = click.option(
-        "--profile",
-        metavar="PROFILE",
-        shell_complete=_complete.profiles,
-        help="Kind of machine (default: the best match for this one).",
-    )(function)
-    return click.argument("app", required=False, shell_complete=_complete.apps)(function)
+    return click.argument("app", required=False, shell_complete=_complete.apps)(_options.profile(function))
 
 
 def skips(function: F) -> F:
@@ -68,7 +57,7 @@ def _where(function: F) -> F:
 
 
 @click.command("apply")
-@_which
+@which
 @_where
 @skips
 @click.option("--abort", is_flag=True, help="Restore the files from before the conflicts.")
@@ -114,7 +103,7 @@ def apply_command(
 
 
 @click.command("update")
-@_which
+@which
 @_where
 @skips
 @_options.common
@@ -175,7 +164,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
 
 
 @click.command("hooks")
-@_which
+@which
 @_where
 @click.option("--remove", is_flag=True, help="Remove the hooks.")
 @_options.common

@@ -32,12 +32,7 @@ _SHOWN = 4
 @click.command("why")
 @click.argument("app", shell_complete=_complete.apps)
 @click.argument("distribution")
-@click.option(
-    "--profile",
-    metavar="PROFILE",
-    shell_complete=_complete.profiles,
-    help="Kind of machine (default: the best match for this one).",
-)
+@_options.profile
 @click.option("--platform", metavar="PLATFORM", help="As in the lock's name (default: this machine's, or the first).")
 @click.option(
     "--alternatives",

@@ -106,7 +106,7 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, known: Co
     """
     step("lay ready")
     attributes = {p: e for p, e in trees.everything(tree.repository, target).items() if p.name == ".gitattributes"}
-    rows = {path: f"{entry.mode} {entry.blob} 0" for path, entry in attributes.items() if entry.is_file}
+    rows = {path: entry.row() for path, entry in attributes.items() if entry.is_file}
     rows |= {PurePosixPath(path): f"{mode} {blob} 0" for path, (mode, blob) in journal.entries.items()}
     index, stdin = place / "index.new", _snapshot.index_rows(rows.items())
     _snapshot.run(tree, "update-index", "-z", "--index-info", index=index, root=place / _NEW, stdin=stdin)

@@ -42,9 +42,8 @@ def merge(
         new: our side.
         takes_new: take our side where both touch the same lines.
     """
-    wide = [decode(path, data) for data in (mine, base, new)]
-    is_wide = all(isinstance(text, SourceText) and text.encoding.startswith("utf-16") for text in wide)
-    sides = [text.text.encode() for text in wide if isinstance(text, SourceText)] if is_wide else [mine, base, new]
+    wide = _in_utf_16(path, mine, base, new)
+    sides = [text.text.encode() for text in wide] or [mine, base, new]
     with tempfile.TemporaryDirectory(prefix="patchlock-merge-") as name:
         parts = [Path(name) / label for label in LABELS]
         for part, data in zip(parts, sides, strict=True):
@@ -55,11 +54,14 @@ def merge(
         done = git(*words, repository=repository, allowed=range(256))
     if done.returncode > 127:  # git's own error, as for binary files; fewer is the number of conflicts
         return Joined(data=mine, is_clean=False)
-    first = wide[0]
-    data = done.stdout
-    if is_wide and isinstance(first, SourceText):
-        data = encode(dataclasses.replace(first, text=data.decode()))
+    data = encode(dataclasses.replace(wide[0], text=done.stdout.decode())) if wide else done.stdout
     return Joined(data=data, is_clean=done.returncode == 0)
+
+
+def _in_utf_16(path: PurePosixPath, *sides: bytes) -> list[SourceText]:
+    """Read all sides of a file in UTF-16; none where one is not in it."""
+    texts = [text for data in sides if isinstance(text := decode(path, data), SourceText)]
+    return texts if len(texts) == len(sides) and all(text.encoding.startswith("utf-16") for text in texts) else []
 
 
 def has(repository: Path, path: PurePosixPath, data: bytes, old: bytes, new: bytes) -> bool:
@@ -77,8 +79,7 @@ def has_most(repository: Path, path: PurePosixPath, data: bytes, old: bytes, new
 
 def merge_wide(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes) -> bytes | None:
     """Join both sides of a file in UTF-16, which git takes for binary; None where it is none, or they meet."""
-    wide = [decode(path, data) for data in (mine, base, new)]
-    if not all(isinstance(text, SourceText) and text.encoding.startswith("utf-16") for text in wide):
+    if not _in_utf_16(path, mine, base, new):
         return None
     joined = merge(repository, path, mine, base, new)
     return joined.data if joined.is_clean else None

@@ -157,7 +157,7 @@ def take(
         run(tree, "update-index", "-z", "--add", "--replace", "--stdin", index=scratch, stdin=joined(changed))
     if unmerged:
         rows = no_rows(tree, unmerged)
-        rows += [(path, f"{side.mode} {side.blob} 0") for path, side in (sides or {}).items() if side is not None]
+        rows += [(path, side.row()) for path, side in (sides or {}).items() if side is not None]
         run(tree, "update-index", "-z", "--index-info", index=scratch, stdin=index_rows(rows))
     files = _read(tree, scratch)[0] if changed or unmerged else index
     return Snapshot(

@@ -29,8 +29,8 @@ from patchlock.worktree import (
     upstream_cache,
     upstream_files,
 )
+from patchlock.worktree._goal import ByMeaning
 from patchlock.worktree._merge import is_converted, to_lf
-from patchlock.worktree._plan import ByMeaning
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree

@@ -19,10 +19,11 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
 from patchlock.patches.edited_file import ReplacedEdit
-from patchlock.worktree import _branch_state, _journal, _plan, _snapshot, trees
+from patchlock.worktree import _branch_state, _index_rows, _journal, _plan, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
+from patchlock.worktree._goal import ByMeaning, Goal, OwnVersion, OwnVersions
 from patchlock.worktree._journal import Journal
-from patchlock.worktree._plan import ByMeaning, Goal, OwnVersion, OwnVersions, Plan
+from patchlock.worktree._plan import Plan
 from patchlock.worktree._snapshot import Snapshot
 from patchlock.worktree.trees import Entry, Tree
 from patchlock.worktree.upstream_cache import commit_of, git
@@ -229,14 +230,14 @@ def _journal_of(
     is_there = goal.base is not None and head == trees.upstream_of(tree.repository, goal.base)
     follows = brings_branch or (is_there and not is_merging)
     to = new if head and follows else head
-    rows: dict[PurePosixPath, tuple[str, ...]] = {}
+    rows: dict[PurePosixPath, list[str]] = {}
     normal: dict[PurePosixPath, str] = {}
     start, before = goal.base or goal.target, tree.ref(BEFORE)
     if tree.is_clone:
         # Where git's stash has met a conflict, it has staged the rest, and our patches with it.
         is_of_stash = bool(snapshot.unmerged) and not is_merging
         patched = tuple(commit for commit in (goal.base, after) if commit and (after is None or is_of_stash))
-        rows, normal = _plan.index_changes(
+        rows, normal = _index_rows.changes(
             tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched, is_of_stash=is_of_stash
         )
         if plan.unstaged:
@@ -248,7 +249,7 @@ def _journal_of(
     journal = _of_files(tree, plan, snapshot)
     return dataclasses.replace(
         journal,
-        index=[(str(path), _stands(snapshot, path), [*changed]) for path, changed in rows.items()],
+        index=[(str(path), _index_rows.stands(snapshot, path), changed) for path, changed in rows.items()],
         sparse=[str(path) for path in rows if path in snapshot.sparse],
         normal={str(path): row for path, row in normal.items()},
         head=(head, to or head) if head else None,
@@ -302,14 +303,6 @@ def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
         taken_back={str(path): stood[path] is not None for path in (*files, *plan.removes)},
         applied=(None, None),
     )
-
-
-def _stands(snapshot: Snapshot, path: PurePosixPath) -> list[str]:
-    """Give the rows of a path in the user's index."""
-    if path in snapshot.unmerged:
-        return [*snapshot.unmerged[path]]
-    have = snapshot.index.get(path)
-    return [f"{have.mode} {have.blob} 0"] if have else []
 
 
 def _without(tree: Tree, target: CommitId, left: Collection[PurePosixPath]) -> CommitId:
@@ -367,10 +360,9 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
     done = {name for name in first.entries if PurePosixPath(name) not in changed}
     index = {name: (old, new) for name, old, new in first.index}
     for path, versions in plan.conflicts.items():
-        old, _ = index.get(str(path), (_stands(snapshot, path), []))
-        rows = [f"{e.mode} {e.blob} {stage}" for stage, e in enumerate(versions, start=1) if e]
-        index[str(path)] = (old, rows)
-    normal = {str(path): next(iter(_stands(snapshot, path)), "") for path in plan.conflicts if tree.is_clone}
+        old, _ = index.get(str(path), (_index_rows.stands(snapshot, path), []))
+        index[str(path)] = (old, _index_rows.of_conflict(versions))
+    normal = {str(path): next(iter(_index_rows.stands(snapshot, path)), "") for path in plan.conflicts if tree.is_clone}
     journal = dataclasses.replace(
         own,
         index=[(name, *rows) for name, rows in index.items()] if tree.is_clone else [],

@@ -57,6 +57,10 @@ class Entry:
     blob: str
     """Id of the blob, or of the submodule's commit."""
 
+    def row(self, stage: int = 0) -> str:
+        """Write it as git's index lists it."""
+        return f"{self.mode} {self.blob} {stage}"
+
     @property
     def is_file(self) -> bool:
         """It is a regular file."""
@@ -180,6 +184,11 @@ def entries(repository: Path, commit: CommitId | None) -> Entries:
 def contents(repository: Path, listed: Iterable[Entry]) -> dict[str, bytes]:
     """Read the bytes of entries: blob id → bytes."""
     return blobs(repository, {entry.blob for entry in listed})
+
+
+def content(repository: Path, entry: Entry) -> bytes:
+    """Read the bytes of an entry."""
+    return contents(repository, [entry])[entry.blob]
 
 
 def require_inside(path: PurePosixPath) -> None:

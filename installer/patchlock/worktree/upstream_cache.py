@@ -674,6 +674,8 @@ def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[st
         UpstreamError: a blob is not there (an incomplete clone).
     """
     ids = tuple(dict.fromkeys(ids))
+    if not ids:
+        return {}
     answer = git("cat-file", "--batch", repository=repository, stdin="".join(f"{i}\n" for i in ids).encode()).stdout
     found: dict[str, bytes] = {}
     position = 0

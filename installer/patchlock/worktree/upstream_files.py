@@ -142,7 +142,7 @@ def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mappin
     commit = commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
     listed = trees.entries(tree.repository, commit)
     known = {path: listed[wanted.directory / path] for path in paths if wanted.directory / path in listed}
-    blobs = trees.contents(tree.repository, known.values()) if known else {}
+    blobs = trees.contents(tree.repository, known.values())
     return {path: blobs[entry.blob] for path, entry in known.items()}
 
 
@@ -163,7 +163,7 @@ def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, res
     listed = trees.entries(tree.repository, base)
     for change in result.changes:
         path = wanted.directory / change.path
-        upstreams = trees.contents(tree.repository, [listed[path]])[listed[path].blob] if path in listed else b""
+        upstreams = trees.content(tree.repository, listed[path]) if path in listed else b""
         if change.before is not None and change.before != upstreams:
             edits = edited_file.replaced_lines(change.path, upstreams, change.before, change.after, result.outcomes)
             yield from (dataclasses.replace(edit, path=path) for edit in edits)
