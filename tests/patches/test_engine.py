@@ -281,3 +281,42 @@ def test_changes_are_sorted_and_only_of_files_that_differ() -> None:
 def test_outcomes_are_in_the_order_of_the_patches_then_of_the_paths() -> None:
     patched = run(patches(z=BATCH, a=CPU), b_bat=b"pip\0", a_bat=b"pip", c_py=b'x = "cuda"')
     assert [(o.patch, str(o.path)) for o in patched.outcomes] == [("z", "a.bat"), ("z", "b.bat"), ("a", "c.py")]
+
+
+ASKED = """
+op = "insert-statement"
+paths = ["a.py"]
+below = "device = a"
+statement = "device = helper.asked(device)\\nhelper.tell(device)"
+ensure = [{ check = "calls", callee = "helper.asked" }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "sites"),
+    [
+        pytest.param(
+            "device = helper.asked(device, True)",
+            OutcomeKind.FIXED_UPSTREAM,
+            [Site(line=3, text="device = helper.asked(device, True)")],
+            id="the-promise-holds",
+        ),
+        pytest.param(
+            "device = device",
+            OutcomeKind.AMBIGUOUS,
+            [
+                Site(
+                    line=4,
+                    text="`device = helper.asked(device) …` stands here in an edited form; "
+                    "write it as the patch has it, or remove it",
+                )
+            ],
+            id="it-does-not",
+        ),
+    ],
+)
+def test_what_somebody_has_edited_stays_if_the_promise_holds(line: str, kind: OutcomeKind, sites: list[Site]) -> None:
+    patched = run(patches(one=ASKED), a_py=f"import helper\ndevice = a\n{line}\nhelper.tell(device)\n".encode())
+    [outcome] = patched.outcomes
+    assert (outcome.kind, list(outcome.sites)) == (kind, sites)
+    assert (patched.changes, patched.failures) == ((), ())

@@ -110,6 +110,62 @@ def test_refuses(op: InsertStatement, text: str, line: int, why: str) -> None:
     assert located.edits == ()
 
 
+ASKED = InsertStatement(statement="device = helper.asked(device, with_mps=True)", at="start", within=("f",))
+DLLS = InsertStatement(statement="ort.preload_dlls()", below="import ort")
+ENVIRON = InsertStatement(statement="import os\nos.environ.setdefault('A', '1')\nstart(os.environ)", at="top")
+LIMIT = InsertStatement(statement="x.timeout = 30", above="x.go()")
+
+EDITED = [
+    pytest.param(ASKED, "def f(device):\n  'd'\n  device = helper.asked(device)\n", 3, id="an-option-is-gone"),
+    pytest.param(ASKED, "def f(device):\n  log()\n  device = str(helper.asked(device, with_mps=False))\n", 3, id="wrapped"),
+    pytest.param(DLLS, "import ort\nlog()\nort.preload_dlls(directory='')\n", 3, id="an-option-more"),
+    pytest.param(DLLS, "import ort\ntry:\n  ort.preload_dlls()\nexcept E:\n  pass\n", 2, id="tried"),
+    pytest.param(DLLS, "import ort\nif windows:\n  log()\n  ort.preload_dlls()\n", 2, id="on-a-condition"),
+    pytest.param(EVAL, "m = load(1)\nm.eval(True)\n", 2, id="of-a-captured-name"),
+    pytest.param(ENVIRON, "import os\nos.environ.setdefault('A', '0')\nstart(os.environ)\n", 2, id="a-line-in-the-middle"),
+    pytest.param(ENVIRON, "import os as o\no.environ.setdefault('A', '1')\nstart(os.environ)\n", 3, id="the-first-lines"),
+    pytest.param(ENVIRON, "import os\nos.environ.setdefault('A', '1')\nstart(o.environ, 2)\n", 2, id="the-last-line"),
+    pytest.param(ENVIRON, "import os\nos.environ.setdefault('A', '1')\nx = 1\nstart(os.environ)\n", 2, id="a-line-more"),
+    pytest.param(ENVIRON, "import os\nstart(os.environ)\n", 2, id="a-line-less"),
+    pytest.param(LIMIT, "log()\nx.timeout = 60\nx.go()\n", 2, id="another-value"),
+    pytest.param(InsertStatement(statement="def g(): a\ng()", at="top"), "def g():\n  b()\n  return a\ng(1)\n", 1, id="a-function"),
+    pytest.param(InsertStatement(statement="if not x:\n  raise E('a')", at="top"), "if no(x):\n  raise E('a', x)\n", 1, id="raised"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "text", "line"), EDITED)
+def test_an_edited_form_is_no_second_time_put_there(op: InsertStatement, text: str, line: int) -> None:
+    located = locate(op, text)
+    first, *more = op.statement.replace("$m", "m").split("\n")
+    shown = f"`{first} …`" if more else f"`{first}`"
+    why = f"{shown} stands here in an edited form; write it as the patch has it, or remove it"
+    refusal = Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why, is_edit=True)
+    assert located == Located(refusals=(refusal,))
+
+
+OF_UPSTREAM = [
+    pytest.param(TOP, "import os\nx = os.name\n", id="an-import"),
+    pytest.param(ENVIRON, "import os\nos.environ.setdefault('B', '1')\n", id="another-variable"),
+    pytest.param(ASKED, "def f(device):\n  device = torch.device(device)\n  self.device = device\n", id="the-same-name"),
+    pytest.param(ASKED, "def f(device):\n  x\ndef g(device):\n  device = helper.asked(device)\n", id="out-of-reach"),
+    pytest.param(DLLS, "import ort\nort.set_level(3)\npreload_dlls()\n", id="another-function"),
+    pytest.param(LIMIT, "x.timeout = 60\nlog()\nx.go()\n", id="a-value-further-away"),
+    pytest.param(InsertStatement(statement="m = m.to(device)", below="m = load()"), "m = load()\nm = m.to(dtype)\n", id="other-arguments"),
+    pytest.param(InsertStatement(statement="sys.path.append(os.getcwd())", at="top"), "sys.path.append(os.path.dirname(here))\n", id="another-folder"),
+    pytest.param(InsertStatement(statement="if cuda.is_available():\n  a()\n  b()", at="top"), "if cuda.is_available():\n  c()\n", id="the-same-test"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "text"), OF_UPSTREAM)
+def test_what_only_resembles_it_is_none_of_ours(op: InsertStatement, text: str) -> None:
+    patched(op, text.encode())
+
+
+def test_an_edited_form_beside_a_place_without_one_is_refused_for_good() -> None:
+    (refusal,) = locate(EVAL, "m = load(1)\nm.eval(True)\nn = load(2)\n").refusals
+    assert (refusal.line, refusal.is_edit) == (2, False)
+
+
 def test_file_that_does_not_parse_is_unparsable() -> None:
     refusal = Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why="it does not parse: '(' was never closed")
     assert locate(TOP, "W(\n") == Located(refusals=(refusal,))

@@ -174,6 +174,29 @@ def test_edit_within_an_inserted_block_is_never_patched_again(clone: Path, tmp_p
     assert (read(folder), [outcome.kind for outcome in outcomes]) == (mine, [OutcomeKind.DRIFTED])
 
 
+@pytest.mark.parametrize("keeps", [True, False], ids=["it-keeps-the-promise", "it-does-not"])
+def test_edit_within_an_inserted_block_of_a_fork_is_seen_in_a_fresh_clone(
+    clone: Path, tmp_path: Path, keeps: bool
+) -> None:
+    wanted = dataclasses.replace(WANTED, patches=patches(forced=FORCED))
+    commit(clone, app='import os\n\n\ndef device():\n    return "cuda"\n')
+    clone_patches.apply(trees.open_tree(clone), wanted, tmp_path / "cache")
+    edited = ("if forced:\n", "if forced != 'no':\n        tell()\n") if keeps else ('("DEVICE")', '("DEVICE", "")')
+    mine = read(clone).replace(*edited)
+    commit(clone, app=mine)
+    fresh = tmp_path / "fresh"
+    git(tmp_path, "clone", "-q", str(clone), str(fresh))
+    if keeps:
+        assert clone_patches.apply(trees.open_tree(fresh), wanted, tmp_path / "cache") is not None
+    else:
+        with pytest.raises(PatchError, match="1 patch does not do what it says") as caught:
+            clone_patches.apply(trees.open_tree(fresh), wanted, tmp_path / "cache")
+        shown = '`forced = os.environ.get("DEVICE") …` stands here in an edited form'
+        [told] = caught.value.evidence
+        assert told == f"forced: app.py:5: ambiguous: {shown}; write it as the patch has it, or remove it"
+    assert read(fresh) == mine
+
+
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:
     old = git(upstream, "rev-parse", "HEAD")
     commit(upstream, app="new = 1\n" + FILE)

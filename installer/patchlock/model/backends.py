@@ -115,6 +115,12 @@ BACK_ENDS: Mapping[str, BackEnd] = {
     "xpu": BackEnd(device="xpu", built_for="xpu", first_seconds=300, seconds=120),
 }
 
+CUDA_OR_CPU = ("ctranslate2", "faster_whisper", "stable_whisper.load_faster_whisper", "whisperx.load_model")
+"""Modules and functions that compute with CTranslate2, which has no other devices.
+
+Source: https://opennmt.net/CTranslate2/python/ctranslate2.Translator.html (possible values are: cpu, cuda, auto)
+"""
+
 HIDDEN_DEVICES = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), "")
 """Variables with which libraries of GPUs see no card."""
 

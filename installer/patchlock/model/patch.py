@@ -65,6 +65,9 @@ class Refusal:
     line: int
     kind: Literal[OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.BROKEN]
     why: str
+    is_edit: bool = False
+    """It is about what the patch writes, in a form that somebody has edited; where the file has what the patch promises
+    all the same, it is settled."""
 
     @classmethod
     def ambiguous(cls, line: int, why: str) -> Refusal:

@@ -86,6 +86,7 @@ def outcome_with_edits(
         evaluator: whom to ask.
     """
     problems = engine.failed_ensures(patch, change.path, data, evaluator)
+    problems = problems or engine.edited_places(patch, change.path, data, evaluator)
     if problems and _is_place_edited(change, outcome, data):
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
     return outcome_as_left(outcome, f"{WITH_EDITS}: {problems[0]}" if problems else WITH_EDITS)

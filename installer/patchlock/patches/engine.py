@@ -397,6 +397,13 @@ def failed_ensures(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Ev
     return tuple(asked)
 
 
+def edited_places(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator = DIRECT) -> tuple[str, ...]:
+    """Say where a file has what a patch writes in an edited form, whether it keeps the promise or not."""
+    source = decode(path, data)
+    refusals = evaluator.locate(patch.op, source).refusals if isinstance(source, SourceText) else ()
+    return tuple(f"line {refusal.line}: {refusal.why}" for refusal in refusals if refusal.is_edit)
+
+
 def _unsettled(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator) -> tuple[str, ...]:
     """Apply the op to its own result: a patch that finds more to do has not done what it says."""
     again = decode(path, data)

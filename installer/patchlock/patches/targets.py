@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import Located, Op, Patch
+from patchlock.model.patch import Located, Op, Patch, Site
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._device.op import DeviceLiterals
@@ -70,8 +70,18 @@ def locate(
         if isinstance(source, Undecodable):
             unreadable.append(source)
         else:
-            found[path] = (source, evaluator.locate(patch.op, source))
+            where = evaluator.locate(patch.op, source)
+            is_edited = bool(where.refusals) and all(refusal.is_edit for refusal in where.refusals)
+            if is_edited and not any(evaluator.problems(ensure, path, data) for ensure in patch.ensures):
+                edited = (_line(source, refusal.line) for refusal in where.refusals)
+                where = Located(settled=(*where.settled, *edited))
+            found[path] = (source, where)
     return found, tuple(unreadable)
+
+
+def _line(source: SourceText, number: int) -> Site:
+    starts = (*source.line_starts(), len(source.text))
+    return Site(line=number, text=source.text[starts[number - 1] : starts[number]].strip())
 
 
 def mentions(data: bytes, literal: tuple[str, ...]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches.ops import _pattern as patterns
 from patchlock.patches.ops._blocks import Block, Code, blocks, code, insertion, parse_code, rejection_reason
 from patchlock.patches.ops._functions import check_name, live
+from patchlock.patches.ops._likeness import edited_form
 from patchlock.patches.ops.syntax import Module, parse, same
 
 _NEWLINE = re.compile(r"\r\n|\r")
@@ -38,7 +40,8 @@ class InsertStatement:
     """Put statements somewhere; the indentation and line ending are those of their neighbours.
 
     Statements that already stand on the right side of the anchor, in its block and before the next anchor, are settled;
-    so are those that stand anywhere in the block that `at` names.
+    so are those that stand anywhere in the block that `at` names. Where an edited form of them
+    does, the place is refused.
 
     Attributes:
         statement: one or more lines, with the metavariables of the pattern.
@@ -88,12 +91,15 @@ class InsertStatement:
         sites: list[Site] = []
         settled: list[Site] = []
         refusals = [spot for spot in found if isinstance(spot, Refusal)]
+        edits_of_others: list[Refusal] = []
         put: dict[int, list[_Spot]] = {}
         for spot in found:
             if isinstance(spot, Refusal):
                 continue
             if _stands(spot):
                 settled.append(_site(module, spot))
+            elif other := _edited(spot):
+                edits_of_others.append(Refusal.ambiguous(other.lineno, _told(spot.new)))
             elif why := self._unreached(spot):
                 refusals.append(Refusal.ambiguous(_site(module, spot).line, why))
             else:
@@ -103,6 +109,8 @@ class InsertStatement:
         unique = tuple(dict.fromkeys(edits))
         if unique and (why := rejection_reason(module, unique, {key: _together(spots) for key, spots in put.items()})):
             refusals.append(Refusal.ambiguous(sites[0].line, why))
+        is_all = not sites and not refusals
+        refusals += (dataclasses.replace(refusal, is_edit=is_all) for refusal in edits_of_others)
         if refusals:
             return Located(settled=tuple(settled), refusals=tuple(refusals))
         return Located(edits=unique, sites=tuple(sites), settled=tuple(settled))
@@ -208,6 +216,19 @@ def _stands(spot: _Spot) -> bool:
         for at in spot.reach
         if at + len(new) <= spot.reach.stop
     )
+
+
+def _edited(spot: _Spot) -> ast.stmt | None:
+    """Give the first statement in reach of an edited form of what is to be put there."""
+    size, first = len(spot.new.statements), spot.reach.start
+    start = spot.index - size if spot.index >= spot.reach.stop else spot.index
+    here = range(start - first, start - first + size)
+    return edited_form(spot.new.statements, spot.block.statements[first : spot.reach.stop], here)
+
+
+def _told(new: Code) -> str:
+    line, *more = new.text.split("\n")
+    return f"`{line}{' …' if more else ''}` stands here in an edited form; write it as the patch has it, or remove it"
 
 
 def _together(spots: Sequence[_Spot]) -> list[ast.stmt]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TypeGuard
 
+from patchlock.model.backends import CUDA_OR_CPU
 from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
@@ -77,13 +79,17 @@ class WithoutCuda:
         nodes = _nodes(tree)
         absent = Machine(nodes, kind, is_absent=True)
         modules, functions = _imports(nodes)
-        marked = _marked(data, functions)
+        origins = _origins(nodes)
+        marked = _marked(data, [*functions, kind])
         reached = absent.reached(tree.body, marked)
         for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):
                 yield place.node.lineno, f"it calls torch.cuda.{function}, which fails without CUDA"
-            if self.device != "cpu" and _falls_back(absent, place):
+            taker = next((_library(node, origins) for node in place.parents if _takes_device(node)), "")
+            if self.device != "cpu" and not taker and _falls_back(absent, place):
                 yield place.node.lineno, "it takes the CPU where there is no CUDA"
+            if taker and device_in(place.node) not in {"", "cpu", "cuda"}:
+                yield place.node.lineno, f"it gives {taker} a device that it does not know"
         if self.device != "cpu":
             yield from ((line, "it takes the CPU where there is no CUDA") for line in _fallbacks(absent, tree))
         if self.always:
@@ -254,6 +260,30 @@ def _imports(nodes: Iterable[ast.AST]) -> tuple[set[str], dict[str, str]]:
     return modules, functions
 
 
+def _origins(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Say of each name that is imported what it is."""
+    origins: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.split(".")[0]
+                origins[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            origins.update((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+    return origins
+
+
+def _takes_device(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and name_of(node.func).split(".")[-1] != "device"
+
+
+def _library(node: ast.Call, origins: Mapping[str, str]) -> str:
+    """Name what is called of a library that knows CUDA and the CPU alone, or ""."""
+    first, *rest = name_of(node.func).split(".")
+    called = ".".join([origins.get(first, ""), *rest])
+    return called if any(called == known or called.startswith(f"{known}.") for known in CUDA_OR_CPU) else ""
+
+
 def _unbearable(node: ast.expr, modules: set[str], functions: dict[str, str]) -> str:
     """Name the function of `torch.cuda` that is called and may fail, or ""."""
     if not isinstance(node, ast.Call):
@@ -275,7 +305,11 @@ def _falls_back(machine: Machine, place: Around) -> bool:
         return False
     last: ast.expr = node
     while isinstance(last, ast.IfExp):
+        if device_in(last.body) == machine.kind:
+            return False
         last = last.orelse
+    if machine.is_wanted(node.test):
+        return False
     makes = _is_asked(node.body) or device_in(node.body) == "cuda" or "cuda" in name_of(node.body)
     return makes and device_in(last) == "cpu" and not isinstance(place.parents[0], ast.Compare | ast.FormattedValue)
 
@@ -291,8 +325,12 @@ def _fallbacks(machine: Machine, tree: ast.Module) -> Iterator[int]:
                 continue
             taken = [_target(statement) for statement in node.body if _makes(statement, "cuda")]
             last: list[ast.stmt] = [node]
+            is_chosen = machine.is_wanted(node.test)
             while len(last) == 1 and isinstance(last[0], ast.If):
+                is_chosen |= any(_makes(statement, machine.kind) for statement in last[0].body)
                 last = last[0].orelse
+            if is_chosen:
+                continue
             others = last if node.orelse else block[max(0, index - 3) : index]
             yield from (other.lineno for other in others if _makes(other, "cpu") and _target(other) in taken)
 

@@ -100,6 +100,32 @@ class Machine:
             case _:
                 return None
 
+    def is_wanted(self, test: ast.expr, *, is_alone: bool = True) -> bool:
+        """Tell whether a test for CUDA also asks what somebody wants, or what else there is."""
+        match test:
+            case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
+                return self.is_wanted(inner, is_alone=is_alone)
+            case ast.BoolOp(values=values):
+                return any(self.is_wanted(value, is_alone=False) for value in values)
+            case ast.Compare(left=left, comparators=[right]):
+                sides = [left, right, *getattr(right, "elts", [])]
+                return any(map(device_in, sides)) or self.outcome(test) is None
+            case ast.Call(func=ast.Attribute(attr="startswith"), args=[prefix]):
+                return bool(device_in(prefix))
+            case ast.Name() | ast.Attribute():
+                return self._is_wish(name_of(test).split(".")[-1], is_alone=is_alone)
+            case _:
+                return self.outcome(test) is None
+
+    def _is_wish(self, name: str, *, is_alone: bool) -> bool:
+        values = [] if name in self._open else self.values.get(name, [])
+        if not values:
+            return not is_alone
+        self._open.add(name)
+        told = [self.is_wanted(value, is_alone=is_alone) for value in values if self._is_telling(value)]
+        self._open.discard(name)
+        return any(told) or not told
+
     def _asks(self, name: str) -> bool:
         last = name.rsplit(".", maxsplit=1)[-1].lower()
         return bool(_SAYS_CUDA.search(last.replace("_", " ")) and _QUESTION.search(last))

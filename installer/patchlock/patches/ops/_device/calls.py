@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from patchlock.model.backends import CUDA_OR_CPU
 from patchlock.patches.ops._device.guards import dotted
 from patchlock.patches.ops.syntax import last_name
 
@@ -102,20 +103,39 @@ class Names:
     """Names of `torch` itself."""
     functions: Mapping[str, str]
     """Name → what it is in `torch.cuda`, for names that were imported from there."""
+    cuda_or_cpu: Mapping[str, str]
+    """Name → the module or function that it is, for what was imported from libraries that know no other devices."""
 
 
 def names_of(nodes: Iterable[ast.AST]) -> Names:
     """Read the imports among all nodes of a file."""
     modules = {"torch"}
     functions: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
-            modules |= {alias.asname for alias in node.names if alias.name == "torch" and alias.asname}
+            for alias in node.names:
+                top = alias.name.split(".")[0]
+                libraries[alias.asname or top] = alias.name if alias.asname else top
+                modules |= {alias.asname} if alias.asname and alias.name == "torch" else set()
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("torch.cuda"):
             before = (node.module or "").removeprefix("torch.cuda").removeprefix(".")
             for alias in node.names:
                 functions[alias.asname or alias.name] = f"{before}.{alias.name}" if before else alias.name
-    return Names(modules=frozenset(modules), functions=functions)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            libraries |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    known = {part.split(".")[0] for part in CUDA_OR_CPU}
+    cuda_or_cpu = {name: origin for name, origin in libraries.items() if origin.split(".")[0] in known}
+    return Names(modules=frozenset(modules), functions=functions, cuda_or_cpu=cuda_or_cpu)
+
+
+def knows_cuda_or_cpu(names: Names, call: ast.AST | None) -> bool:
+    """Tell whether a call is one of a library that computes on CUDA or the CPU, and knows no other device."""
+    if not isinstance(call, ast.Call) or not names.cuda_or_cpu:
+        return False
+    head, dot, rest = dotted(call.func).partition(".")
+    origin = names.cuda_or_cpu.get(head, "") + dot + rest
+    return any(f"{origin}.".startswith(f"{known}.") for known in CUDA_OR_CPU)
 
 
 def function_of(names: Names, node: ast.expr) -> str:

@@ -28,6 +28,11 @@ class Change:
     edits: tuple[Edit, ...]
 
 
+def only_asks(call: ast.Call) -> bool:
+    """Tell whether a call changes nothing, as far as its name can say."""
+    return bool(_ONLY_ASKS.fullmatch(last_name(call.func)))
+
+
 def lost(change: Change) -> str:
     """Give the code of what a change takes away although more may depend on it than the device: "" for none."""
     kept = {ast.dump(node) for node in ast.walk(change.meant)}
@@ -35,8 +40,8 @@ def lost(change: Change) -> str:
     tests = {id(node) for choice in nodes if isinstance(choice, ast.IfExp) for node in ast.walk(choice.test)}
     for node in nodes:
         match node:
-            case ast.Call(func=function):
-                is_question = id(node) in tests or bool(_ONLY_ASKS.fullmatch(last_name(function)))
+            case ast.Call():
+                is_question = id(node) in tests or only_asks(node)
                 is_bearable = is_question or node is change.node
             case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
                 is_bearable = False

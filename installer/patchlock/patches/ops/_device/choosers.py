@@ -21,9 +21,22 @@ def leaf_of(guards: Guards, node: ast.IfExp) -> ast.expr | None:
         return None
     leaf = node.orelse
     while isinstance(leaf, ast.IfExp):
+        if kind_of(leaf.body) == guards.kind:
+            return None  # it chooses the machine's device itself
         leaf = leaf.orelse
     is_cpu = kind_of(leaf) == "cpu" or is_misspelt(leaf) or (isinstance(leaf, ast.Constant) and leaf.value == "CPU")
     return leaf if is_cpu else None
+
+
+def may_be_cuda(value: ast.expr) -> bool:
+    """Tell whether a value is a CUDA device, or a choice with one."""
+    match value:
+        case ast.IfExp(body=body, orelse=orelse):
+            return may_be_cuda(body) or may_be_cuda(orelse)
+        case ast.BoolOp(values=values):
+            return any(map(may_be_cuda, values))
+        case _:
+            return is_device(_argument(value))
 
 
 def is_misspelt(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -42,20 +55,30 @@ def cpu_fallbacks(guards: Guards, spot: Spot, node: ast.If) -> Iterator[ast.expr
     chosen = [statement for statement in node.body if _names_cuda(statement)]
     last: list[ast.stmt] = [node]
     while len(last) == 1 and isinstance(last[0], ast.If):
+        if any(kind_of(value) == guards.kind for value in map(_value, last[0].body) if value):
+            return  # it chooses the machine's device itself
         last = last[0].orelse
-    if not node.orelse:
-        siblings = getattr(spot.parent, spot.field, [])
-        at = next((index for index, sibling in enumerate(siblings) if sibling is node), 0)
-        last = siblings[max(0, at - 3) : at]
-    for statement in last:
-        value = getattr(statement, "value", None)
-        if isinstance(value, ast.expr) and kind_of(value) == "cpu" and any(_is_twin(statement, one) for one in chosen):
+    for statement in last if node.orelse else before(spot):
+        value = _value(statement)
+        if value and kind_of(value) == "cpu" and any(_is_twin(statement, one) for one in chosen):
             yield _argument(value)
 
 
-def _names_cuda(statement: ast.stmt) -> bool:
+def before(spot: Spot) -> list[ast.stmt]:
+    """Give the statements in front of one in which a choice may begin: `d = "cpu"`."""
+    siblings = getattr(spot.parent, spot.field, [])
+    at = next((index for index, sibling in enumerate(siblings) if sibling is spot.node), 0)
+    return siblings[max(0, at - 3) : at]
+
+
+def _value(statement: ast.stmt) -> ast.expr | None:
     value = getattr(statement, "value", None)
-    return isinstance(value, ast.expr) and (is_device(value) or is_device(_argument(value)))
+    return value if isinstance(value, ast.expr) else None
+
+
+def _names_cuda(statement: ast.stmt) -> bool:
+    value = _value(statement)
+    return value is not None and (is_device(value) or is_device(_argument(value)))
 
 
 def _is_twin(left: ast.stmt, right: ast.stmt) -> bool:

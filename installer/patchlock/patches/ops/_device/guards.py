@@ -6,7 +6,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from patchlock.patches.ops.syntax import last_name
 
@@ -77,6 +77,7 @@ class Guards:
         counts: names that hold the number of CUDA devices.
         names: all names that the file binds by an import.
         kept: names to which the file gives "cuda" and which keep it, as they name no device: `backend`, `mode`.
+        values: name → all that is assigned to it, or is its default.
     """
 
     kind: str
@@ -85,6 +86,7 @@ class Guards:
     counts: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    values: Mapping[str, Sequence[ast.expr]] = field(default_factory=dict)
 
     def rules_out(self, test: ast.expr, truth: bool) -> bool:
         """Tell whether a test cannot have this truth value on such a machine."""
@@ -211,6 +213,7 @@ def guards_of(bindings: Bindings, kind: str) -> Guards:
         counts=frozenset(counts - {""}),
         names=bindings.imported,
         kept=kept,
+        values=values,
     )
 
 

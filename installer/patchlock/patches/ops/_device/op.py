@@ -97,7 +97,9 @@ class DeviceLiterals:
             guards=absent,
             names=names,
         )
-        lines = Lines(module.source.text, absent.flags | absent.counts | names.functions.keys())
+        lines = Lines(
+            module.source.text, absent.flags | absent.counts | names.functions.keys() | names.cuda_or_cpu.keys()
+        )
         for spot in Walk(absent=absent, unchosen=unchosen, lines=lines).spots(module.tree):
             search.look(spot)
         return search.found

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections.abc import Iterable
 
 from patchlock.model.patch import OutcomeKind, Refusal
 from patchlock.patches.ops._device import calls
 from patchlock.patches.ops._device import changes as device_changes
 from patchlock.patches.ops._device.changes import Change, to_single_precision
-from patchlock.patches.ops._device.choosers import cpu_fallbacks, is_misspelt, leaf_of
+from patchlock.patches.ops._device.choosers import before, cpu_fallbacks, is_misspelt, leaf_of, may_be_cuda
 from patchlock.patches.ops._device.guards import Guards, is_device_name
-from patchlock.patches.ops._device.strings import ASKS, CHOICES, UNCLEAR, is_device, use_of
+from patchlock.patches.ops._device.strings import ASKS, CHOICES, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
+from patchlock.patches.ops._device.wishes import joined, wishes
 from patchlock.patches.ops.syntax import Module, Positioned, last_name
 
 _TYPES = {"type", "set_default_tensor_type"}
@@ -41,6 +43,8 @@ class Search:
     found: Found = dataclasses.field(default_factory=Found)
     _done: set[int] = dataclasses.field(default_factory=set)
     """Nodes that belong to a decision about a node around them."""
+    _given: dict[int, dict[str, ast.expr]] = dataclasses.field(default_factory=dict)
+    """By function: what it has assigned to names."""
 
     def look(self, spot: Spot) -> None:
         """Decide about one node; nodes come parents first."""
@@ -50,6 +54,8 @@ class Search:
             return
         if isinstance(node, ast.If):
             self._choosing_statement(spot, node)
+        elif isinstance(node, ast.Assign):
+            self._given_here(spot).update({last_name(target): node.value for target in node.targets})
         elif isinstance(node, ast.expr):
             self._expression(spot, node)
 
@@ -75,10 +81,19 @@ class Search:
                 self._decide(node, change, is_settled=is_settled)
             case _ if is_device(node):
                 self._text(spot, node, is_off=is_off)
+            case ast.Name() | ast.Attribute() if self._is_foreign_device(spot, node):
+                self._decide(node, device_changes.code(self.module, node, '"cpu"'), is_settled=is_off)
             case _ if self.precision and not is_off and (change := to_single_precision(self.module, spot)):
                 self._decide(node, change, is_settled=False)
             case _:
                 pass
+
+    def _given_here(self, spot: Spot) -> dict[str, ast.expr]:
+        return self._given.setdefault(id(spot.function), {})
+
+    def _wishes(self, spot: Spot, test: ast.expr) -> list[ast.expr] | None:
+        of_file = self._given.get(id(None), {})
+        return wishes(self.guards, test, of_file | self._given_here(spot))
 
     def _text(self, spot: Spot, node: ast.expr, *, is_off: bool) -> None:
         use = use_of(spot)
@@ -90,9 +105,20 @@ class Search:
             self._decide(node, change, is_settled=is_offered)
         else:
             field = spot.parent.arg if isinstance(spot.parent, ast.keyword) else ""
-            device = self.device.partition(":")[0] if (field or "").endswith("type") else self.device
+            device = self._device_for(spot)
+            device = device.partition(":")[0] if (field or "").endswith("type") else device
             change = None if use else device_changes.text(self.module, node, device)
             self._decide(node, change, is_settled=is_off or use not in {ASKS, UNCLEAR}, why=use)
+
+    def _device_for(self, spot: Spot) -> str:
+        """Give the machine's device, or the CPU for a library that knows no other device than CUDA."""
+        return "cpu" if calls.knows_cuda_or_cpu(self.names, taker(spot)) else self.device
+
+    def _is_foreign_device(self, spot: Spot, node: ast.Name | ast.Attribute) -> bool:
+        """Tell whether a library that does not know the machine's device is given a name that holds it."""
+        is_given = isinstance(spot.parent, ast.Call) or bool(isinstance(spot.parent, ast.keyword) and spot.parent.arg)
+        values = self.guards.values.get(last_name(node), ())
+        return is_given and self._device_for(spot) != self.device and any(map(may_be_cuda, values))
 
     def _indexed(self, spot: Spot, call: ast.Call, *, is_off: bool) -> None:
         """`torch.device("cuda", 1)`: the index goes too."""
@@ -103,23 +129,37 @@ class Search:
 
     def _chooser(self, spot: Spot, node: ast.IfExp, leaf: ast.expr) -> None:
         """`"cuda" if torch.cuda.is_available() else "cpu"`: right for the CPU, unless it is misspelt there."""
-        is_right = self.device == "cpu" and not self.always and "CPU" not in ast.unparse(leaf)
+        device = self._device_for(spot)
+        is_right = device == "cpu" and not self.always and "CPU" not in ast.unparse(leaf)
         use = use_of(spot)
         if is_right or spot.is_unchosen or (spot.is_dead and not self.always) or use not in {ASKS, UNCLEAR}:
             self._decide(node, None, is_settled=True)
         elif use == UNCLEAR:
             self._decide(node, None, is_settled=False, why=use)
+        elif device != "cpu" and (wanted := self._wishes(spot, node.test)) != []:
+            form = f'{self.module.segment(leaf.func)}("{{}}")' if isinstance(leaf, ast.Call) else '"{}"'
+            code = f"{form.format(device)} if {joined(wanted or [])} else {form.format('cpu')}"
+            change = device_changes.code(self.module, node, code) if wanted else None
+            self._decide(node, change, is_settled=wanted is None)
         elif isinstance(leaf, ast.Call) and isinstance(node.body, ast.Call):
-            code = f'{self.module.segment(leaf.func)}("{self.device}")'
+            code = f'{self.module.segment(leaf.func)}("{device}")'
             self._decide(node, device_changes.code(self.module, node, code), is_settled=False)
         else:
-            self._decide(node, device_changes.text(self.module, node, self.device), is_settled=False)
+            self._decide(node, device_changes.text(self.module, node, device), is_settled=False)
 
     def _choosing_statement(self, spot: Spot, node: ast.If) -> None:
+        """`if torch.cuda.is_available(): d = "cuda"`: what is the CPU because somebody asks for it, stays that."""
         if self.device == "cpu" or spot.is_dead:
             return
+        wanted = self._wishes(spot, node.test)
+        if not node.orelse and wanted and _names(before(spot), ast.Store) & _names(wanted, ast.Load):
+            wanted = None
         for literal in cpu_fallbacks(self.guards, spot, node):
-            self._decide(literal, device_changes.text(self.module, literal, self.device), is_settled=False)
+            change = device_changes.text(self.module, literal, self.device)
+            if wanted:
+                code = f'"{self.device}" if {joined(wanted)} else {self.module.segment(literal)}'
+                change = device_changes.code(self.module, literal, code) or change
+            self._decide(literal, change, is_settled=wanted is None)
 
     def _call(self, spot: Spot, call: ast.Call, function: str) -> None:
         """Decide about a call of `torch.cuda`, in whose branches CUDA is there even where it is not chosen."""
@@ -183,6 +223,12 @@ class Search:
             self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
 
 
+def _names(nodes: Iterable[ast.AST], use: type[ast.expr_context]) -> set[str]:
+    """Give the names that code binds or reads."""
+    inner = (node for one in nodes for node in ast.walk(one))
+    return {last_name(n) for n in inner if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, use)}
+
+
 def _is_device_use(spot: Spot) -> bool:
     """Tell whether the number of the current device is used as a device, for which a text will do."""
     match spot.parent:
@@ -195,10 +241,7 @@ def _is_device_use(spot: Spot) -> bool:
         case ast.Dict(keys=keys):
             return all(isinstance(key, ast.Constant) and key.value == "" for key in keys)
         case ast.Return():
-            around = spot.around
-            while around and not isinstance(around.node, ast.FunctionDef | ast.AsyncFunctionDef):
-                around = around.around
-            return bool(around and getattr(around.node, "name", "").endswith("device"))
+            return getattr(spot.function, "name", "").endswith("device")
         case _:
             return False
 

@@ -51,22 +51,36 @@ def is_device(node: ast.AST) -> bool:
 
 def use_of(spot: Spot) -> str:
     """Say what a text is for: `ASKS`, or a clause."""
+    here = _value(spot)
+    is_tested = isinstance(here.parent, ast.IfExp) and here.field == "test"
+    return "it is only tested" if is_tested else _direct_use(here)
+
+
+def taker(spot: Spot) -> ast.Call | None:
+    """Give the call that takes an expression, or a choice with it, as an argument."""
+    here = _value(spot)
+    if isinstance(here.parent, ast.keyword) and here.around:
+        here = here.around
+    return here.parent if isinstance(here.parent, ast.Call) and here.field in {"args", "keywords"} else None
+
+
+def _value(spot: Spot) -> Spot:
+    """Give the largest expression that may have the value of one in it, as its own or as a device."""
     here = spot
-    while True:
+    while here.around:
         match here.parent:
             case ast.IfExp() if here.field == "test":
-                return "it is only tested"
+                break
             case ast.IfExp() | ast.BoolOp() | ast.NamedExpr() | ast.Starred() | ast.Await():
                 pass
             case ast.Call(func=function) if last_name(function) == "device" and here.field == "args":
                 pass
-            case ast.keyword(arg="type") if here.around and _is_device_call(here.around.parent):
+            case ast.keyword(arg="type") if _is_device_call(here.around.parent):
                 here = here.around
             case _:
-                return _direct_use(here)
-        if here.around is None:
-            return _direct_use(here)
-        here = here.around
+                break
+        here = here.around or here
+    return here
 
 
 def _is_device_call(node: ast.AST | None) -> bool:

@@ -37,6 +37,14 @@ class Spot(NamedTuple):
         """The node around it."""
         return self.around.node if self.around else None
 
+    @property
+    def function(self) -> ast.AST | None:
+        """The innermost function around the node; None for the file's own code."""
+        around = self.around
+        while around and not isinstance(around.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            around = around.around
+        return around.node if around else None
+
 
 class Lines:
     """The lines of a file on which something can be to be decided; all that stands on others need not be visited."""
