@@ -41,6 +41,7 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
+from patchlock.patches.ops.requirements.ops import SetRequirement
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
@@ -194,6 +195,17 @@ def test_line_that_no_lock_can_be_made_from_gets_a_patch(line: str, wanted: str)
 
     assert " ".join(f"{patch.id} {patch.op_name}" for patch in patches) == wanted
     assert all(patch.source == "requirements.txt#1" for patch in patches)
+
+
+def test_each_line_keeps_its_marker_and_its_own_version() -> None:
+    text = "torch==2.1+cu118; sys_platform == 'win32'\ntorch==2.2+cu121; sys_platform != 'win32'\n"
+
+    found = {one.written.patch.id: one.written.patch.op for one in repaired(text).sections}
+
+    assert {name: (str(op.specifier), op.marker) for name, op in found.items() if isinstance(op, SetRequirement)} == {
+        "torch-of-the-index-1": ("==2.1", 'sys_platform == "win32"'),
+        "torch-of-the-index-2": ("==2.2", 'sys_platform != "win32"'),
+    }
 
 
 @pytest.mark.parametrize(

@@ -376,6 +376,20 @@ def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: 
     assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
 
 
+def test_pin_with_a_marker_moves_alone(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    text = 'clock==0.8; python_version < "3.10"\nclock==0.9; python_version >= "3.10"\n'
+    clone = upstream(tmp_path / "clone", {"requirements.txt": text, "app.py": ""})
+
+    proposed(face, clone, tmp_path / "x")
+
+    diff = face(
+        "patch", "diff", "mini-voice", "--profile", "cpu", "--catalogue", str(tmp_path / "x"), "--source", str(clone)
+    ).stdout
+    assert '-clock==0.9; python_version >= "3.10"\n+clock<2,>=0.9; python_version >= "3.10"\n' in diff
+    assert "-clock==0.8" not in diff
+
+
 def test_pin_of_what_the_proposal_leaves_out_is_no_problem(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

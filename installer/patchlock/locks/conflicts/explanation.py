@@ -148,7 +148,7 @@ def explain(
         None where the parts of the order do not show the conflict: it has a solution, or uv does not answer.
     """
     started = time.monotonic()
-    members = _provenance.members(order.app, order.profile, raw, order.requirements)
+    members = members_of(order, raw)
     every = atoms(members, has_cut_off=bool(order.as_of))
     asking = ResolverSession(
         order=order,
@@ -182,9 +182,15 @@ def explain(
     )
 
 
+def members_of(order: ResolutionInputs, raw: Files) -> tuple[Member, ...]:
+    """List all that an order asks for, and all that bounds it; arguments as `explain`."""
+    environment = wheel_choice.marker_environment(order.platform, order.profile.python)
+    return _provenance.members(order.app, order.profile, raw, order.requirements, environment)
+
+
 def is_in(order: ResolutionInputs, raw: Files, conflict: Conflict, *, seconds: float) -> bool:
     """Ask uv once whether a conflict of another platform or profile is in an order too; arguments as `explain`."""
-    members = _provenance.members(order.app, order.profile, raw, order.requirements)
+    members = members_of(order, raw)
     of_order = atoms(members, has_cut_off=bool(order.as_of))
     wanted = set()
     for culprit in conflict.culprits:
