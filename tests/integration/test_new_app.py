@@ -274,6 +274,7 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
 
     assert told.returncode == 1
     assert "clock<1 cannot be installed: only clock==1.0 is available; " in told.stdout
+    assert '\nprofiles = ["cpu"]\n' in told.stdout  # nobody knows whether others need the edit
     assert (
         f"remove {tmp_path}/mine/patches/mini-voice, and propose it again with `--solve`, which writes what resolves it into "
         "the proposal; it looks for 120 s at most (--explain SECONDS), and tries files of later days before other "
@@ -629,6 +630,31 @@ def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: st
     assert [one["pair"] for one in checked if one["state"] not in {"fresh", "refused"}] == [
         "mini-voice × cpu × linux-x86_64"
     ]
+
+
+def test_further_pairs_get_edits_of_their_own(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64")
+    pages = [miniature.wheel(tmp_path / "w", "clock", "1.0", tag=f"py3-none-{tag}") for tag in tags]
+    pages += [miniature.wheel(tmp_path / "w", "clock", "2.0", tag="py3-none-win_amd64")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock<2\n", "app.py": "import clock\n" + STARTS})
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--platform", "linux-x86_64", "--json"),
+    )
+
+    others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
+    (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert (patch["id"], patch["specifier"]) == ("clock-that-resolves", ">=2.0")
+    only_there = {profile for profile, platform in others if platform == "windows-amd64"} - {"cpu"}
+    assert set(patch["profiles"]) == only_there  # the bound is impossible for the others
+    unlocked = [pair for pair, one in others.items() if not one["packages"]]
+    assert unlocked == [("cpu", "windows-amd64")]  # it would take the lock of the profile's other platforms away
+    checked = face(
+        "lock", "mini-voice", "--check", "--source", str(clone), "--catalogue", str(tmp_path / "x"), "--json"
+    )
+    assert {one["state"] for one in json.loads(checked.stdout)["data"]["pairs"]} == {"fresh", "refused"}
 
 
 def test_what_a_profile_needs_may_be_younger_than_the_app(

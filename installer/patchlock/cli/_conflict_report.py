@@ -71,7 +71,7 @@ def explain_conflicts(
                 told[pair] = ConflictReport(text="", data={})  # keeps the place of the pair
             progress.say(pair)
     for pair, (explanation, order, left_out, platforms) in of.items():
-        shown = _for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
+        shown = for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
         told[pair] = ConflictReport(text=text(pair, shown, order, left_out, platforms), data=data(shown))
     return told
 
@@ -90,7 +90,7 @@ def _on_other_platforms(request: Request, cut_off: CutOff, tried: Sequence[Tried
     return found
 
 
-def _for_profiles(explanation: Explanation, order: ResolutionInputs, profiles: tuple[str, ...]) -> Explanation:
+def for_profiles(explanation: Explanation, order: ResolutionInputs, profiles: tuple[str, ...]) -> Explanation:
     """Write the first set of edits for the profiles that it was found for, where the app has others too."""
     from patchlock.locks.conflicts.edits import bounded
 
