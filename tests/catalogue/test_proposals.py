@@ -116,6 +116,12 @@ def test_licence_is_named_by_its_identifier(texts: dict[str, str], wanted: str) 
     [
         pytest.param({"pyproject.toml": '[project]\nrequires-python = ">=3.10,<3.12"\n'}, ">=3.10,<3.12", id="pep-621"),
         pytest.param({"pyproject.toml": '[tool.poetry.dependencies]\npython = "^3.9"\n'}, ">=3.9,<4", id="poetry"),
+        pytest.param({"pyproject.toml": '[tool.poetry.dependencies]\npython = "~3.10"\n'}, ">=3.10,<3.11", id="tilde"),
+        pytest.param(
+            {"setup.py": 'BOUND = ">=3.9"\nsetup(python_requires=BOUND)\n', "README.md": "Python 3.8\n"},
+            ">=3.9",
+            id="name-in-setup-py",
+        ),
         pytest.param({"setup.py": 'setup(python_requires=">=3.6")\n'}, ">=3.6", id="setup-py"),
         pytest.param({"setup.cfg": "[options]\npython_requires = >=3.7\n"}, ">=3.7", id="setup-cfg"),
         pytest.param({"pyproject.toml": '[project]\nrequires-python = "three"\n'}, ">=3.8", id="no-specifier"),
@@ -126,9 +132,19 @@ def test_python_that_upstream_allows_is_read(texts: dict[str, str], wanted: str)
     assert project_facts.python(tree(texts))[0] == wanted
 
 
-def test_readme_is_quoted_where_nothing_bounds_python() -> None:
-    assert project_facts.python(tree({"README.md": "# X\nconda create -n x python=3.10\n"}))[1] == (
-        "nothing bounds it; README.md:2 speaks of Python 3.10"
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("conda create -n x python=3.10", "3.10"),
+        ("Python >= 3.9 is needed", ">=3.9"),
+        ("You need Python 3.9+", ">=3.9"),
+        ("Python 3.9 or higher", ">=3.9"),
+    ],
+)
+def test_readme_is_quoted_where_no_project_file_bounds_python(line: str, said: str) -> None:
+    assert project_facts.python(tree({"README.md": f"# X\n{line}\n"})) == (
+        ">=3.8",
+        f"no project file bounds it, so any profile's is taken; README.md:2 speaks of Python {said}",
     )
 
 

@@ -179,6 +179,8 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
 def _python(source: SourceText) -> RequiredPython | None:
     text = source.text.replace("\r\n", "\n")
     written = _PYTHON[source.path.name.lower()].search(text)
+    if named := re.search(r"\bpython_requires\s*=\s*([A-Za-z_]\w*)", text) if written is None else None:
+        written = re.search(rf"""^{named[1]}\s*=\s*["']([^"']+)["']""", text, re.MULTILINE)
     return None if written is None else required_python(text.count("\n", 0, written.start(1)) + 1, written[1])
 
 
