@@ -32,6 +32,7 @@ from patchlock.catalogue.proposals._line_patches import MissingModule
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
+from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
@@ -157,13 +158,19 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
         }
     )
 
-    found = system_needs.read(files, Imports(files), ["espeak-ng", "ffmpeg", "portaudio", "sox"])
+    place = Finding(path=PurePosixPath("requirements.txt"), line=3, text="PyAudio")
+    asked = {canonicalize_name("PyAudio"): (LocatedRequirement(requirement=Requirement("PyAudio"), found=place),)}
+    names = ["espeak-ng", "ffmpeg", "portaudio", "sox"]
+
+    found = system_needs.read(files, Imports(files), {}, names)
 
     assert {one.name: str(one.found) for one in found} == {
         "espeak-ng": "README.md:3: espeak",
         "ffmpeg": "a.py:2: import pydub",
         "sox": "README.md:2: sudo apt install sox",
     }
+    (need,) = (one for one in system_needs.read(files, Imports(files), asked, names) if one.name == "portaudio")
+    assert str(need.found) == "requirements.txt:3: PyAudio"  # its own libraries import it
 
 
 # --- lines of requirement files ---------------------------------------------------------------------------------------
