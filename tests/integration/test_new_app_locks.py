@@ -390,6 +390,25 @@ def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_pa
     assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
 
 
+def test_copy_of_a_module_that_only_a_library_asks_for_is_left_out(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [
+        miniature.wheel(tmp_path / "w", "band", "1.0", requires=("fire", "python-fire")),
+        miniature.wheel(tmp_path / "w", "fire", "0.7", files={"fire/__init__.py": "one = 1\n"}),
+        miniature.wheel(tmp_path / "w", "python-fire", "0.1", files={"fire/__init__.py": "other = 1\n"}),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "band\n", "app.py": "import band\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert (data["lock"]["packages"], data["lock"]["edits"]) == (2, ["[[exclude]] of python-fire, beside fire"])
+    (exclude,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["exclude"]
+    assert (exclude["name"], exclude["profiles"]) == ("python-fire", ["cpu"])
+
+
 def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = [miniature.wheel(tmp_path / "w", "gradio", "4.44.1", requires=("starlette",))]
     pages += [miniature.wheel(tmp_path / "w", "starlette", version) for version in ("0.46.2", "1.6.0")]

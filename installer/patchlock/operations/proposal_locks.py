@@ -21,7 +21,7 @@ from packaging.version import Version
 from patchlock.catalogue import pairs
 from patchlock.catalogue.authoring import drafts
 from patchlock.catalogue.authoring.assembly import Written
-from patchlock.catalogue.proposals import document
+from patchlock.catalogue.proposals import document, module_names
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.reader import Catalogue
@@ -51,6 +51,7 @@ _CONFLICTS = 7
 _REASON_SECONDS = 20
 """For the reason of one further pair; `lock --explain` takes longer."""
 _MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
+_COPY = re.compile(r"(\S+) \S+ \(([^)]*)\) and (\S+) \S+ \(([^)]*)\) both write (\w+)/\S+ .*?with different bytes")
 _TRITON = re.compile(r"triton \S+ \([^)]*\) does not fit torch \S+\+cpu ")
 _NO_TRITON = """\
 # A library asks for it on every Linux; torch's build for the processor has no use for it.
@@ -609,7 +610,11 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
         )
         if table not in proposal.tables:
             return table, f"[[constraint]] {bound}, {reason}"
-    return _kept_apart(proposal, trying, error) or _without_doubles(proposal, trying, error)
+    return (
+        _kept_apart(proposal, trying, error)
+        or _without_doubles(proposal, trying, error)
+        or _without_copy(proposal, trying, error)
+    )
 
 
 def _kept_apart(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
@@ -651,6 +656,28 @@ def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyErro
             )
             if table not in proposal.tables:
                 return table, f"[[exclude]] of {', '.join(name for name in places if name != kept)}, beside {kept}"
+    return None
+
+
+def _without_copy(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Leave out another distribution's copy of a module, which only libraries ask for; gives the table, and what it is.
+
+    The module is that of the distribution which is called as it is.
+    """
+    for found in _COPY.finditer(error.what):
+        first, other, module = canonicalize_name(found[1]), canonicalize_name(found[3]), found[5]
+        kept, copy, why = (first, other, found[4]) if module_names.brings(first, module) else (other, first, found[2])
+        if module_names.brings(copy, module) or not module_names.brings(kept, module) or not why.startswith("via "):
+            continue
+        table = document.rule_table(
+            "exclude",
+            name=copy,
+            profiles=(trying.profile.name,),
+            why=f"{kept} has the module {module} as well, and which of them would count is chance",
+            source=f"PyPI: the files of {kept} and of {copy}",
+        )
+        if table not in proposal.tables:
+            return table, f"[[exclude]] of {copy}, beside {kept}"
     return None
 
 
