@@ -27,8 +27,8 @@ from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.core.atomic_files import atomic_write
-from patchlock.distributions import index_client
-from patchlock.distributions.policy.fitting import only_sdists
+from patchlock.distributions import index_client, wheel_facts
+from patchlock.distributions.policy.fitting import of_version, only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.edits import bounded
@@ -39,6 +39,7 @@ from patchlock.model import build_constraints
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Patch
 from patchlock.model.policy import IndexFile, wheel_tags
@@ -51,7 +52,7 @@ _CONFLICTS = 7
 _REASON_SECONDS = 20
 """For the reason of one further pair; `lock --explain` takes longer."""
 _MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
-_COPY = re.compile(r"(\S+) \S+ \(([^)]*)\) and (\S+) \S+ \(([^)]*)\) both write (\w+)/\S+ .*?with different bytes")
+_COPY = re.compile(r"(\S+) (\S+) \(([^)]*)\) and (\S+) (\S+) \(([^)]*)\) both write (\w+)/\S+ .*?with different")
 _TRITON = re.compile(r"triton \S+ \([^)]*\) does not fit torch \S+\+cpu ")
 _NO_TRITON = """\
 # A library asks for it on every Linux; torch's build for the processor has no use for it.
@@ -662,12 +663,15 @@ def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyErro
 def _without_copy(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
     """Leave out another distribution's copy of a module, which only libraries ask for; gives the table, and what it is.
 
-    The module is that of the distribution which is called as it is.
+    The module is that of the distribution which is called as it is; the other one has nothing else.
     """
     for found in _COPY.finditer(error.what):
-        first, other, module = canonicalize_name(found[1]), canonicalize_name(found[3]), found[5]
-        kept, copy, why = (first, other, found[4]) if module_names.brings(first, module) else (other, first, found[2])
-        if module_names.brings(copy, module) or not module_names.brings(kept, module) or not why.startswith("via "):
+        module = found[7]
+        kept, copy, version, why = canonicalize_name(found[1]), canonicalize_name(found[4]), found[5], found[6]
+        if not module_names.brings(kept, module):
+            kept, copy, version, why = copy, kept, found[2], found[3]
+        is_own = module_names.brings(kept, module) and not module_names.brings(copy, module)
+        if not is_own or not why.startswith("via ") or _roots(copy, Version(version), trying) != {module}:
             continue
         table = document.rule_table(
             "exclude",
@@ -679,6 +683,17 @@ def _without_copy(proposal: Proposal, trying: LockSettings, error: PolicyError) 
         if table not in proposal.tables:
             return table, f"[[exclude]] of {copy}, beside {kept}"
     return None
+
+
+def _roots(name: NormalizedName, version: Version, trying: LockSettings) -> set[str]:
+    """Name what the wheels of a version put into an environment, as far as it was read."""
+    files = index_client.read_all([name]).get(name, ()) if index_client.is_asked(online=uv.is_online()) else ()
+    known = (
+        wheel_facts.known_roots(trying.cache / wheel_facts.FOLDER, Sha256(one.sha256))
+        for one in files
+        if of_version(one, version)
+    )
+    return set().union(*filter(None, known))
 
 
 def _label(name: str) -> re.Pattern[str]:
