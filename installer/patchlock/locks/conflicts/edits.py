@@ -107,9 +107,10 @@ def remedy(
                 else:
                     del ours[patch.id]
             left = [m for m in chosen if m.requester.name not in ours]
-            own = {m.own_marker for m in left}
-            for marker in sorted({""} & own or own) if edit.kind == "free" else [""] * bool(left):
-                meant = [m for m in left if not marker or m.own_marker == marker]
+            markers = {m.own_marker for m in left}
+            is_for_all = edit.kind == "drop" or "" in markers
+            for marker in [""] if left and is_for_all else sorted(markers):
+                meant = [m for m in left if is_for_all or m.own_marker == marker]
                 known = [*patches, *(one.patch for one in written)]
                 written.append(_new(edit, name, specifier, meant, reasons.get(edit, ""), known, marker=marker))
         if edit.kind == "unbind":
