@@ -143,7 +143,8 @@ source = "s"
     assert (app.branch, app.launch.says, app.launch.environment) == ("develop", "go", {"A": "1"})
     assert app.directory == PurePosixPath("apps/x")
     assert [rule.requirement for rule in app.rules.constraints] == [Requirement("numpy<2")]
-    assert app.refusals == (RefusedPair(profile="tiny", platforms=("macos-arm64",), why="w", source="s"),)
+    here = Origin(file="patches/mini/app.toml", line=text.count("\n") + 7)
+    assert app.refusals == (RefusedPair(profile="tiny", platforms=("macos-arm64",), why="w", source="s", origin=here),)
     one, two = app.patches[-2:]
     assert (one.op, one.profiles, one.literal, one.expect) == (
         ReplaceText(old="pip", new=""),

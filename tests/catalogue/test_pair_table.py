@@ -11,14 +11,18 @@ from packaging.specifiers import SpecifierSet
 from patchlock.catalogue import app_summaries, pair_table
 from patchlock.catalogue.pair_table import PairState, Reason
 from patchlock.catalogue.reader import Catalogue
+from patchlock.model.origins import Origin
 from patchlock.model.refusals import RefusedPair
 
 CATALOGUE = Catalogue(root=ROOT)
 CPU, CARD = CATALOGUE.profile("cpu"), CATALOGUE.profile("directml-vega")
 PLATFORMS = tuple(platform.name for platform in CPU.platforms)
+HERE = Origin(file="patches/demo/app.toml", line=1)
 REFUSALS = (
-    RefusedPair(profile="cpu", platforms=PLATFORMS[:2], why="no wheel | there", source="https://a.test/x"),
-    RefusedPair(profile="directml-vega", platforms=(), why="too small", source="patches/demo/upstream/README.md"),
+    RefusedPair(profile="cpu", platforms=PLATFORMS[:2], why="no wheel | there", source="https://a.test/x", origin=HERE),
+    RefusedPair(
+        profile="directml-vega", platforms=(), why="too small", source="patches/demo/upstream/README.md", origin=HERE
+    ),
 )
 DEMO = dataclasses.replace(app_summaries.read_summary(ROOT, "demo"), name="one", refusals=REFUSALS)
 OTHER = dataclasses.replace(DEMO, name="other", refusals=(), python=SpecifierSet("<3.4"))
@@ -44,7 +48,7 @@ def test_each_platform_of_each_pair_stands_somewhere() -> None:
 def test_rows_are_machines_and_columns_are_apps() -> None:
     found = pair_table.pair_states([dataclasses.replace(FREE, on_processor={CARD.name: "w"})], [CARD], _is_locked)
     assert pair_table.rows(found)[1:] == [[CARD.name, "locked (CPU)"]]
-    tried = dataclasses.replace(FREE, trials=(RefusedPair(profile=CARD.name, why="w", source="s"),))
+    tried = dataclasses.replace(FREE, trials=(RefusedPair(profile=CARD.name, why="w", source="s", origin=HERE),))
     found = pair_table.pair_states([tried], [CARD], _is_locked)
     assert pair_table.rows(found)[1:] == [[CARD.name, "locked (trial)"]]
     assert [(one.trial, one.source) for one in found] == [("w", "s")]

@@ -32,6 +32,7 @@ from patchlock.catalogue.proposals._line_patches import MissingModule
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
+from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
@@ -41,6 +42,7 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
+from patchlock.patches.ops.requirements.ops import SetRequirement
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
@@ -115,6 +117,12 @@ def test_licence_is_named_by_its_identifier(texts: dict[str, str], wanted: str) 
     [
         pytest.param({"pyproject.toml": '[project]\nrequires-python = ">=3.10,<3.12"\n'}, ">=3.10,<3.12", id="pep-621"),
         pytest.param({"pyproject.toml": '[tool.poetry.dependencies]\npython = "^3.9"\n'}, ">=3.9,<4", id="poetry"),
+        pytest.param({"pyproject.toml": '[tool.poetry.dependencies]\npython = "~3.10"\n'}, ">=3.10,<3.11", id="tilde"),
+        pytest.param(
+            {"setup.py": 'BOUND = ">=3.9"\nsetup(python_requires=BOUND)\n', "README.md": "Python 3.8\n"},
+            ">=3.9",
+            id="name-in-setup-py",
+        ),
         pytest.param({"setup.py": 'setup(python_requires=">=3.6")\n'}, ">=3.6", id="setup-py"),
         pytest.param({"setup.cfg": "[options]\npython_requires = >=3.7\n"}, ">=3.7", id="setup-cfg"),
         pytest.param({"pyproject.toml": '[project]\nrequires-python = "three"\n'}, ">=3.8", id="no-specifier"),
@@ -125,9 +133,19 @@ def test_python_that_upstream_allows_is_read(texts: dict[str, str], wanted: str)
     assert project_facts.python(tree(texts))[0] == wanted
 
 
-def test_readme_is_quoted_where_nothing_bounds_python() -> None:
-    assert project_facts.python(tree({"README.md": "# X\nconda create -n x python=3.10\n"}))[1] == (
-        "nothing bounds it; README.md:2 speaks of Python 3.10"
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("conda create -n x python=3.10", "3.10"),
+        ("Python >= 3.9 is needed", ">=3.9"),
+        ("You need Python 3.9+", ">=3.9"),
+        ("Python 3.9 or higher", ">=3.9"),
+    ],
+)
+def test_readme_is_quoted_where_no_project_file_bounds_python(line: str, said: str) -> None:
+    assert project_facts.python(tree({"README.md": f"# X\n{line}\n"})) == (
+        ">=3.8",
+        f"no project file bounds it, so any profile's is taken; README.md:2 speaks of Python {said}",
     )
 
 
@@ -140,13 +158,19 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
         }
     )
 
-    found = system_needs.read(files, Imports(files), ["espeak-ng", "ffmpeg", "portaudio", "sox"])
+    place = Finding(path=PurePosixPath("requirements.txt"), line=3, text="PyAudio")
+    asked = {canonicalize_name("PyAudio"): (LocatedRequirement(requirement=Requirement("PyAudio"), found=place),)}
+    names = ["espeak-ng", "ffmpeg", "portaudio", "sox"]
+
+    found = system_needs.read(files, Imports(files), {}, names)
 
     assert {one.name: str(one.found) for one in found} == {
         "espeak-ng": "README.md:3: espeak",
         "ffmpeg": "a.py:2: import pydub",
         "sox": "README.md:2: sudo apt install sox",
     }
+    (need,) = (one for one in system_needs.read(files, Imports(files), asked, names) if one.name == "portaudio")
+    assert str(need.found) == "requirements.txt:3: PyAudio"  # its own libraries import it
 
 
 # --- lines of requirement files ---------------------------------------------------------------------------------------
@@ -194,6 +218,17 @@ def test_line_that_no_lock_can_be_made_from_gets_a_patch(line: str, wanted: str)
 
     assert " ".join(f"{patch.id} {patch.op_name}" for patch in patches) == wanted
     assert all(patch.source == "requirements.txt#1" for patch in patches)
+
+
+def test_each_line_keeps_its_marker_and_its_own_version() -> None:
+    text = "torch==2.1+cu118; sys_platform == 'win32'\ntorch==2.2+cu121; sys_platform != 'win32'\n"
+
+    found = {one.written.patch.id: one.written.patch.op for one in repaired(text).sections}
+
+    assert {name: (str(op.specifier), op.marker) for name, op in found.items() if isinstance(op, SetRequirement)} == {
+        "torch-of-the-index-1": ("==2.1", 'sys_platform == "win32"'),
+        "torch-of-the-index-2": ("==2.2", 'sys_platform != "win32"'),
+    }
 
 
 @pytest.mark.parametrize(

@@ -373,6 +373,16 @@ def test_pairs_beside_a_patch_are_run(world: World, patchlock: Patchlock, tmp_pa
     assert patchlock("lock", "--check").returncode == 0, "cases make no lock stale"
 
 
+def test_a_patch_that_finds_nothing_on_the_source_is_named(world: World, clone: Path, patchlock: Patchlock) -> None:
+    text = world.app.read_text()
+    line = text[: text.index('id = "alpha-that-exists"')].count("\n")
+    done = patchlock("patch", "test", "mini", "--source", str(clone))  # its requirements.txt is in a folder
+    means = "upstream no longer has what it changes there, or its paths or the names in it are wrong"
+    assert done.stdout.splitlines()[1:-1] == [
+        f"  alpha-that-exists finds nothing to patch (patches/mini/app.toml:{line}): {means}; correct it, or remove it"
+    ]
+
+
 def test_a_shared_patch_with_cases_that_the_app_has_no_file_for_is_not_without_a_case(
     world: World, patchlock: Patchlock
 ) -> None:

@@ -158,6 +158,19 @@ def test_edits_say_on_which_platforms_they_resolve(world: World, patchlock: Patc
     assert "\nedit set 1: resolves to 2 packages on linux-x86_64, windows-amd64; not on macos-arm64\n" in told
 
 
+def test_bound_of_what_is_dropped_is_to_be_removed_with_it(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    stack(world, tmp_path, b"web==1.0\nmodels\n")
+    text = world.app.read_text()
+    world.app.write_text(f'{text}\n[[constraint]]\nrequirement = "models==99"\nwhy = "x"\nsource = "tests"\n')
+    line = text.count("\n") + 2
+    told = patchlock("lock", "mini").stdout
+    says = f'and remove the [[constraint]] "models==99" (patches/mini/app.toml:{line}), which would bound nothing\n'
+    assert says in told
+    tables = told.split("yourself):\n")[1].split("and remove")[0]
+    world.app.write_text(f"{text}\n{tables}")
+    assert patchlock("lock", "mini").returncode == 0
+
+
 def test_no_time_means_no_search(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     stack(world, tmp_path, SIMPLE)
     done = patchlock("lock", "mini", "--explain", "0")

@@ -214,6 +214,24 @@ def test_lock_of_a_pair_that_is_refused_now_is_removed_by_lock(world: World, pat
     assert again.stderr.endswith("3 fresh, 1 refused\n")
 
 
+def test_refused_pair_that_is_named_fails_and_says_which_table_to_delete(world: World, patchlock: Patchlock) -> None:
+    text = world.app.read_text()
+    table = '\n[[refused]]\nprofile = "tiny"\nPLATFORMSwhy = "no"\nsource = "https://example.com/why"\n'
+    line = text.count("\n") + 2
+    world.app.write_text(text + table.replace("PLATFORMS", ""))
+    done = patchlock("lock", "mini", "--profile", "tiny")
+    assert done.returncode == 1
+    assert "cannot run on tiny on linux-x86_64: no (https://example.com/why)" in done.stdout
+    told = f"to lock it, delete the [[refused]] table at patches/mini/app.toml:{line}, and run this again"
+    assert told in done.stdout
+    error = json.loads(patchlock("lock", "mini", "--profile", "tiny", "--json").stdout)["error"]
+    assert (error["code"], len(error["evidence"])) == ("locks", 4)
+    assert patchlock("lock", "mini").returncode == 0  # nobody has named what is refused
+    world.app.write_text(text + table.replace("PLATFORMS", 'platforms = ["linux-x86_64"]\n'))
+    assert patchlock("lock", "mini", "--profile", "tiny").returncode == 0  # it has locks for the other platforms
+    assert patchlock(*lock_here("--profile", "tiny")).returncode == 1
+
+
 def test_patch_of_a_requirement_that_finds_nothing_is_named(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     (world.upstream / "others.txt").write_text("betta\n")  # which the lock does not ask of
     world.name_commit(tmp_path)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import sdists
 from conftest import Patchlock
 from miniature import World, index, lock_here, wheel
 
@@ -85,6 +86,20 @@ def test_pre_release_that_nobody_asks_for_is_told(richer: World, patchlock: Patc
     needed.write_bytes(b"alpha==9.0\ntheta>=1.0.dev1\n")
     richer.name_commit(tmp_path)
     assert "pre-release" not in patchlock(*lock_here()).stderr
+
+
+def test_sdist_that_keeps_a_final_release_away_is_named(richer: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    root = Path(richer.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    final = wheel(richer.wheels, "theta", "1.0", requires=["kappa==4.9.*"])
+    early = wheel(richer.wheels, "theta", "1.1.dev1", requires=["kappa==4.11.*"])
+    made = [final, early, wheel(richer.wheels, "kappa", "4.11.0"), sdists.sdist(richer.wheels, "kappa", "4.9.3", {})]
+    index(root, made)
+    (richer.upstream / "requirements.txt").write_bytes(b"alpha==9.0\ntheta\n")
+    richer.name_commit(tmp_path)
+    assert (
+        "a pre-release is taken: theta 1.1.dev1, as kappa 4.9.3 has only an sdist; for a final one, allow its build "
+        "with a [[build]] table in patches/mini/app.toml, or pin the package with a patch"
+    ) in patchlock(*lock_here()).stderr
 
 
 def test_excluded_distribution_is_left_out(richer: World, patchlock: Patchlock) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Patchlock
 from miniature import World, wheel
-from sdists import ask, made, offer, sdist
+from sdists import ask, made, maker, offer, sdist
 
 WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or use another version"
 
@@ -25,7 +25,7 @@ WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or 
 )
 def test_build_is_offered_first(world: World, patchlock: Patchlock, tmp_path: Path, needs: bytes, told: str) -> None:
     files = [sdist(tmp_path, "widget", version, made("widget", version)) for version in ("3.1", "3.2")]
-    offer(world, *files, wheel(tmp_path, "asker", "1.0", requires=("widget",)))
+    offer(world, *files, maker(tmp_path), wheel(tmp_path, "asker", "1.0", requires=("widget",)))
     ask(world, needs, tmp_path)
     (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
     assert pair["code"] == "unsatisfiable"
@@ -34,8 +34,23 @@ def test_build_is_offered_first(world: World, patchlock: Patchlock, tmp_path: Pa
     assert pair["explanation"]["builds"] == [{"name": "widget", "version": version}]
     text = patchlock("lock", "mini").stdout
     assert '[[build]]\nnames = ["widget"]\n' in text
-    assert f"`patchlock sdist widget {version}`" in text
     assert text.index("[[build]]\nnames") < text.index("edit set 1")
+    tables = text[text.index("[[build]]\nnames") : text.index("edit set 1")]
+    world.app.write_text(f"{world.app.read_text()}\n{tables}")  # as a person pastes it
+    assert patchlock("lock", "mini").returncode == 0
+
+
+def test_edits_have_the_metadata_of_what_they_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    source = sdist(tmp_path, "widget", "3.2", made("widget", "3.2"))
+    offer(world, source, maker(tmp_path), wheel(tmp_path, "models", "4.36.2"))
+    ask(world, b"alpha==9.0\nwidget\nmodels==4.42.4\n", tmp_path)
+    build = '\n[[build]]\nnames = ["widget"]\nwhy = "x"\nsource = "tests"\n'
+    world.app.write_text(world.app.read_text() + build)
+    told = patchlock("lock", "mini").stdout
+    tables = told.split("yourself):\n")[1].split("uv about")[0]
+    assert '[[metadata]]\nname = "widget"' in tables
+    world.app.write_text(f"{world.app.read_text()}\n{tables}")
+    assert patchlock("lock", "mini").returncode == 0
 
 
 def test_conflict_of_wheels_offers_no_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

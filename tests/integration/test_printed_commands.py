@@ -218,7 +218,7 @@ def test_every_command_of_a_page_can_be_typed_or_is_listed(path: Path) -> None:
 
 AS_PRINTED = (
     "tests/integration/test_status_of_clones.py",
-    "tests/integration/test_new_app.py",
+    "tests/integration/test_new_app_locks.py",
     "tests/integration/test_hooks.py",
 )
 

@@ -33,7 +33,7 @@ def mended(
     app, profile = catalogue.app("mini"), catalogue.profile("tiny")
     before = {FILE: raw}
     patched = before | {change.path: change.after for change in engine.apply(app.patches, before).changes}
-    members = _provenance.members(app, profile, before, patched)
+    members = _provenance.members(app, profile, before, patched, {"python_version": "3.11"})
     every = model.atoms(members, has_cut_off=True)
     kind, _, name = edit.partition(" ")
     chosen = next(one for one in model.edits(members, every) if one.kind == kind and name in (*one.names, ""))
@@ -54,8 +54,14 @@ def mended(
         (b"beta>=2.0\n", "free beta", "1.5", "beta<=1.5\n"),
         (b"beta==1.*\nbeta==1.*\n", "free beta", "2.0+cpu", "beta==2.0\nbeta==2.0\n"),
         (b"gamma\nbeta==1.0\n", "drop beta", "1.5", "gamma\n"),
+        (
+            b"beta==1.0; python_version<'3.10'\nbeta==1.1; python_version>='3.10'\n",
+            "free beta",
+            "1.5",
+            "beta==1.0; python_version<'3.10'\nbeta==1.5; python_version>='3.10'\n",
+        ),
     ],
-    ids=["pin", "extras-and-marker", "upper-bound", "lower-bound", "twice", "drop"],
+    ids=["pin", "extras-and-marker", "upper-bound", "lower-bound", "twice", "drop", "line-of-another-python"],
 )
 def test_edit_of_upstreams_line(world: World, raw: bytes, edit: str, version: str, after: str) -> None:
     remedy, text = mended(world, raw, edit, beta=version)

@@ -21,7 +21,7 @@ def told(world: World, raw: dict[str, str]) -> list[str]:
     before = {PurePosixPath(name): text.encode() for name, text in raw.items()}
     changed = engine.apply(app.patches, before).changes
     after = before | {change.path: change.after for change in changed}
-    found = _provenance.members(app, profile, before, after)
+    found = _provenance.members(app, profile, before, after, {})
     return [f"{m.requirement} {m.requester} {m.requester.place}{' bounds' if m.is_constraint else ''}" for m in found]
 
 

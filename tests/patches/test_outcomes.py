@@ -20,6 +20,7 @@ from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.digests import generation_id, inputs_digest, sha256
 from patchlock.model.errors import RefusedError
 from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.origins import Origin
 from patchlock.model.patch import FileChange, Outcome, OutcomeKind, Patched
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.refusals import RefusedPair
@@ -102,11 +103,12 @@ def test_patched_files_are_digested_by_their_path_in_the_clone() -> None:
 
 # --- pairs that cannot be ---------------------------------------------------------------------------------------------
 
-NEVER = RefusedPair(profile="tiny", platforms=(), why="it needs a card", source="https://x.test")
+HERE = Origin(file="patches/mini/app.toml", line=1)
+NEVER = RefusedPair(profile="tiny", platforms=(), why="it needs a card", source="https://x.test", origin=HERE)
 NOT_ON_MACOS = RefusedPair(
-    profile="tiny", platforms=("macos-arm64",), why="there are no wheels", source="https://x.test"
+    profile="tiny", platforms=("macos-arm64",), why="there are no wheels", source="https://x.test", origin=HERE
 )
-OTHER = RefusedPair(profile="huge", platforms=(), why="it needs a card", source="https://x.test")
+OTHER = RefusedPair(profile="huge", platforms=(), why="it needs a card", source="https://x.test", origin=HERE)
 
 
 @pytest.mark.parametrize("refusals", [(), (OTHER,), (NOT_ON_MACOS,)], ids=["none", "other-profile", "other-platform"])

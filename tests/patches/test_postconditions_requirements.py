@@ -89,6 +89,21 @@ def test_line_that_is_not_as_wanted_is_named(line: str, shown: str) -> None:
     assert NO.problems(PATH, data)[1:] == (f"line 3 still asks for torch: `{shown}`",)
 
 
+def test_requirements_with_another_marker_do_not_count() -> None:
+    ensure = HasRequirement(name=TORCH, specifier=SpecifierSet("==2"), marker='os_name == "nt"')
+    assert ensure.problems(PATH, b"torch==2; os_name=='nt'\ntorch==1; os_name!='nt'\n") == ()
+    assert ensure.problems(PATH, b"torch==1; os_name=='nt'\n") == (
+        "line 1 has `torch==1; os_name=='nt'`, which is not torch==2",
+    )
+    assert ensure.problems(PATH, b"torch==2\n") == ('no line requires torch ; os_name == "nt"',)
+
+
+@pytest.mark.parametrize("cls", [HasRequirement, SetRequirement])
+def test_marker_that_is_none_is_refused(cls: type[HasRequirement | SetRequirement]) -> None:
+    with pytest.raises(ValueError, match="os is windows"):
+        cls(name=TORCH, specifier=SpecifierSet(), marker="os is windows")
+
+
 def test_url_is_not_an_unpinned_requirement() -> None:
     unpinned = HasRequirement(name=TORCH, specifier=SpecifierSet())
     assert unpinned.problems(PATH, b"torch\n") == ()

@@ -19,8 +19,8 @@ from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequireme
 LOCKED = "the file is hash-locked; it must be locked again, not edited"
 
 
-def set_to(specifier: str, name: str = "torch") -> SetRequirement:
-    return SetRequirement(name=canonicalize_name(name), specifier=SpecifierSet(specifier))
+def set_to(specifier: str, name: str = "torch", marker: str = "") -> SetRequirement:
+    return SetRequirement(name=canonicalize_name(name), specifier=SpecifierSet(specifier), marker=marker)
 
 
 def drop(name: str = "torch") -> DropRequirement:
@@ -76,6 +76,7 @@ CHANGES = [
     pytest.param(set_to("==2.6.0"), "-e git+https://h/o/r#egg=torch # c\n", "torch==2.6.0 # c\n", id="set-editable"),
     pytest.param(set_to("==2.6.0"), "-e \"torch @ git+https://h/o/r ; os_name=='nt'\"\n", 'torch==2.6.0; os_name == "nt"\n', id="set-editable-marker"),
     pytest.param(set_to("==2.6.0"), "torch>=2 --config-settings=a=b\n", "torch==2.6.0 --config-settings=a=b\n", id="set-option-kept"),
+    pytest.param(set_to("==2", marker="os_name == 'nt'"), "torch==1; os_name==\"nt\"\ntorch==1; os_name!='nt'\ntorch\n", "torch==2; os_name==\"nt\"\ntorch==1; os_name!='nt'\ntorch\n", id="set-marker"),
     pytest.param(set_to(""), "torch == 2 # c\n", "torch # c\n", id="set-unpins"),
     pytest.param(set_to(""), "torch @ https://h/t.zip # c\n", "torch # c\n", id="set-unpins-url"),
     pytest.param(set_to("==2.6.0"), "torch>=2.1.0+cu118 # c\n", "torch==2.6.0 # c\n", id="set-local-version-in-a-range"),

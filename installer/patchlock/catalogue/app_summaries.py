@@ -173,6 +173,7 @@ def _read(root: Path, name: str, more: Callable[[Table, tuple[str, ...]], T]) ->
 
 def _summary(root: Table, name: str, profiles: tuple[str, ...], catalogue: Path) -> AppSummary:
     table, upstream = root.table("app"), root.table("upstream")
+    origin = Origin(file=f"patches/{name}/app.toml", line=1)
     return AppSummary(
         name=name,
         title=table.text("title"),
@@ -187,11 +188,16 @@ def _summary(root: Table, name: str, profiles: tuple[str, ...], catalogue: Path)
         without=table.texts("without", ()),
         options=_options(root),
         builds=_builds(root),
-        refusals=tuple(pair for _, pair in root.rows("refused", RefusedPair, {"profiles": profiles})),
-        trials=tuple(pair for _, pair in root.rows("trial", RefusedPair, {"profiles": profiles})),
+        refusals=_pairs(root, "refused", profiles, origin),
+        trials=_pairs(root, "trial", profiles, origin),
         on_processor=_on_processor(root, catalogue),
-        origin=Origin(file=f"patches/{name}/app.toml", line=1),
+        origin=origin,
     )
+
+
+def _pairs(root: Table, key: str, profiles: tuple[str, ...], origin: Origin) -> tuple[RefusedPair, ...]:
+    """Read tables of pairs; their lines are not looked for, which takes a while."""
+    return tuple(table.read(RefusedPair, {"profiles": profiles}, origin=origin) for table in root.tables(key))
 
 
 def _on_processor(root: Table, catalogue: Path) -> dict[str, str]:

@@ -55,9 +55,9 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
     Raises:
         RefusedError: with the catalogue's reason and its source.
     """
-    refusal = refusal_reason(app, profile, platform)
-    if refusal is not None:
-        why, source = refusal
+    reason = refusal_reason(app, profile, platform)
+    if reason is not None:
+        why, source = reason
         other = _advised(app, profile, platform)
         remedy = f"run `patchlock install {app.name} --profile {other}`" if other else ""
         raise RefusedError(_refused(app, profile, platform, why), where=source, remedy=remedy)
@@ -77,6 +77,11 @@ def trial(app: AppSummary, profile: Profile | ProfileSummary, platform: Platform
     return next((one for one in app.trials if _is_of(one, profile, platform)), None)
 
 
+def refusal(app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform) -> RefusedPair | None:
+    """Give the table that refuses a pair; None where no table does."""
+    return next((one for one in app.refusals if _is_of(one, profile, platform)), None)
+
+
 def _is_of(pair: RefusedPair, profile: Profile | ProfileSummary, platform: Platform) -> bool:
     return pair.profile == profile.name and (not pair.platforms or platform.name in pair.platforms)
 
@@ -87,17 +92,16 @@ def _refused(app: App | AppSummary, profile: Profile | ProfileSummary, platform:
 
 def _advised(app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform) -> str:
     """Give the profile that the app's file advises instead; "" if it advises none."""
-    advice = next((one.why.partition(_ADVICE)[2] for one in app.refusals if _is_of(one, profile, platform)), "")
-    return re.split(r"[ ,]", advice)[0]
+    table = refusal(app, profile, platform)
+    return re.split(r"[ ,]", table.why.partition(_ADVICE)[2])[0] if table is not None else ""
 
 
 def refusal_reason(
     app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform
 ) -> tuple[str, str] | None:
     """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
-    for one in app.refusals:
-        if _is_of(one, profile, platform):
-            return one.why.partition(_ADVICE)[0], one.source
+    if (table := refusal(app, profile, platform)) is not None:
+        return table.why.partition(_ADVICE)[0], table.source
     if not app.python.contains(f"{profile.python}.0"):
         return f"it needs Python {app.python}, and the profile has {profile.python}", str(app.origin)
     return None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def explain_conflicts(
                 told[pair] = ConflictReport(text="", data={})  # keeps the place of the pair
             progress.say(pair)
     for pair, (explanation, order, left_out, platforms) in of.items():
-        shown = _for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
+        shown = for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
         told[pair] = ConflictReport(text=text(pair, shown, order, left_out, platforms), data=data(shown))
     return told
 
@@ -90,7 +92,7 @@ def _on_other_platforms(request: Request, cut_off: CutOff, tried: Sequence[Tried
     return found
 
 
-def _for_profiles(explanation: Explanation, order: ResolutionInputs, profiles: tuple[str, ...]) -> Explanation:
+def for_profiles(explanation: Explanation, order: ResolutionInputs, profiles: tuple[str, ...]) -> Explanation:
     """Write the first set of edits for the profiles that it was found for, where the app has others too."""
     from patchlock.locks.conflicts.edits import bounded
 
@@ -158,10 +160,26 @@ def text(
         for one in explanation.tried[0].remedy.written:
             if one.patch.id in replaced:
                 lines.append(f"# instead of the patch of this id: {replaced[one.patch.id]}")
-        lines += explanation.tried[0].remedy.toml.splitlines()
+        lines += _toml(explanation.tried[0]).splitlines()
+        lines += [f"and {sentence}" for sentence in _idle_constraints(explanation.tried[0], order)]
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"uv about conflict {number}:", *_words(conflict)]
     return "\n".join(lines)
+
+
+def _toml(tried: Tried) -> str:
+    """Write a set of edits as tables, with those that a lock of them needs."""
+    return "\n".join(filter(None, (tried.remedy.toml, tried.metadata)))
+
+
+def _idle_constraints(tried: Tried, order: ResolutionInputs) -> list[str]:
+    """Name the app's own bounds of what a set of edits drops, a clause each: a lock refuses what bounds nothing."""
+    names = {change.member.name for change in tried.remedy.changes if change.member and not change.after}
+    return [
+        f'remove the [[constraint]] "{rule.requirement}" ({rule.origin}), which would bound nothing'
+        for rule in order.app.rules.of(order.profile.name).constraints
+        if (name := canonicalize_name(rule.requirement.name)) in names and name not in tried.versions
+    ]
 
 
 def _where(position: int, order: ResolutionInputs, platforms: Mapping[str, Sequence[int]]) -> str:
@@ -173,22 +191,17 @@ def _where(position: int, order: ResolutionInputs, platforms: Mapping[str, Seque
 
 def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
     """Offer to build what has no wheel: mostly that is wanted, and not to go without it."""
-    import tomlkit  # which is only for who writes
+    from patchlock.catalogue.proposals import document
 
     listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
     it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
+    lines = [f"{listed} {has} no wheel, only an sdist. To build {it}, for patches/{order.app.name}/app.toml:", ""]
+    why, source = "the index has no wheel of these versions", "PyPI: the file list of each"
+    lines += document.build_table(dict(explanation.builds), why=why, source=source).splitlines()
+    if explanation.build_metadata:
+        return [*lines, "", *explanation.build_metadata.splitlines()]
     commands = ", ".join(f"`patchlock sdist {name} {version}`" for name, version in explanation.builds)
-    told = (
-        f"{listed} {has} no wheel, only an sdist. To build {it}, for patches/{order.app.name}/app.toml (say `why` and "
-        f"`source` yourself; {commands} prints the [[metadata]] beside it):"
-    )
-    return [
-        told,
-        "",
-        *tomlkit.dumps(
-            {"build": [{"names": [name for name, _ in explanation.builds], "why": "", "source": ""}]}
-        ).splitlines(),
-    ]
+    return [*lines, "", f"and the [[metadata]] that {commands} prints"]
 
 
 def _sentence(explanation: Explanation) -> str:
@@ -277,7 +290,7 @@ def data(explanation: Explanation) -> dict[str, object]:
             {
                 "changes": [_member(change.member) | {"after": change.after} for change in tried.remedy.changes],
                 "by_hand": list(tried.remedy.by_hand),
-                "toml": tried.remedy.toml,
+                "toml": _toml(tried),
                 "packages": {name: str(version) for name, version in sorted(tried.versions.items())},
             }
             for tried in explanation.tried

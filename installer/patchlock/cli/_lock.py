@@ -138,7 +138,7 @@ def lock_command(
     lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = _conflict_report.explain_conflicts(stuck, cut_off, explain, progress) if stuck and explain else {}
-    return _lock_table.print_locks(lines, told, check=check, as_json=as_json)
+    return _lock_table.print_locks(lines, told, check=check, as_json=as_json, is_named=bool(apps and profile))
 
 
 def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> CutOff:
@@ -262,6 +262,7 @@ def _lock_all(
 
 
 def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
+    from patchlock.catalogue import pairs
     from patchlock.locks import relock
 
     pair, file = _lock_check.names(request)
@@ -274,6 +275,8 @@ def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
         error = from_os(found) if isinstance(found, OSError) else found
         is_refused = error.code == "refused"
         detail = str(error)
+        if (table := pairs.refusal(request.app, request.profile, request.platform)) is not None:
+            detail += f"\nto lock it, delete the [[refused]] table at {table.origin}, and run this again"
         if is_refused and relock.remove(request):
             detail += f"\nremoved: {_output.place(request.catalogue.root, file)}"
         return Line(pair=pair, file=file, state="refused" if is_refused else "failed", detail=detail, code=error.code)

@@ -41,6 +41,12 @@ class Line:
         """Whether nobody has to do anything."""
         return self.state in {"written", "unchanged", "fresh", "refused"}
 
+    @property
+    def app_and_profile(self) -> tuple[str, str]:
+        """Give the two of the pair, without its platform."""
+        app, _, rest = self.pair.partition(" × ")
+        return app, rest.partition(" × ")[0]
+
 
 def counted(count: int) -> str:
     """Count pairs in words."""
@@ -79,7 +85,14 @@ def _is_row(row: object) -> bool:
     return all(isinstance(text, str) for text in texts) and numbers
 
 
-def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, check: bool, as_json: bool) -> int:
+def print_locks(
+    lines: Sequence[Line],
+    told: Mapping[str, ConflictReport],
+    *,
+    check: bool,
+    as_json: bool,
+    is_named: bool = False,
+) -> int:
     """Print what was found or done, and give the exit code.
 
     Args:
@@ -87,13 +100,16 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
         told: conflicts that were explained, by the name of the pair.
         check: whether locks were only looked at.
         as_json: one envelope, no table.
+        is_named: a lock was asked for of each app and profile, so that one that is refused everywhere is a failure.
     """
+    lockable = {line.app_and_profile for line in lines if line.state != "refused"}
+    bad = [line for line in lines if not line.good or (is_named and line.app_and_profile not in lockable)]
     if as_json:
         explanations = {pair: one.data for pair, one in told.items()}
         pairs = [row | {"explanation": explanations.get(str(row["pair"]))} for row in rows(lines)]
-        bad = [(line.pair, f"{line.state}: {line.detail}") for line in lines if not line.good]
+        whys = [(line.pair, f"{line.state}: {line.detail}") for line in bad]
         commands = [f"patchlock lock {words}" for words in relocks(map(_asked, lines))]
-        return _output.succeed("lock", {"pairs": pairs}, locks_error(bad, len(lines), commands))
+        return _output.succeed("lock", {"pairs": pairs}, locks_error(whys, len(lines), commands))
     # What is explained below needs no words of uv in the table.
     details = {one.pair: one.detail.split(UV_ERROR_MARKER)[0] if one.pair in told else one.detail for one in lines}
     same: dict[tuple[str, str], list[str]] = {}
@@ -113,13 +129,13 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
     if check:
         for words in relocks(map(_asked, lines)):
             _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {words}", err=True)
-    return 0 if all(line.good for line in lines) else 1
+    return 1 if bad else 0
 
 
 def _asked(line: Line) -> tuple[str, str, bool]:
     """Give the app and the profile of a pair, and whether its lock is to be made again; "" for those that have none."""
-    app, _, rest = line.pair.partition(" × ")
-    return app, "" if line.state == "refused" else rest.partition(" × ")[0], line.needs_relock
+    app, profile = line.app_and_profile
+    return app, "" if line.state == "refused" else profile, line.needs_relock
 
 
 def relocks(pairs: Iterable[tuple[str, str, bool]]) -> tuple[str, ...]:

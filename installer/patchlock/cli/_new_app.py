@@ -148,6 +148,10 @@ def new_app_command(
         progress.say("asking how large its models are")
         downloads = proposed.downloads(locked.proposal.facts.launch)
         sizes = named_downloads.sizes(downloads)
+        if locked.stuck is not None:
+            found, order = locked.stuck
+            shown = _conflict_report.for_profiles(found, order, (chosen.name,))
+            locked = dataclasses.replace(locked, stuck=(shown, order))
         if is_new:
             _found_catalogue(scratch.root, target.root, called)
         file = _put(scratch.root, target.root, called)

@@ -250,6 +250,7 @@ def _told(tried: PatchTestResult) -> list[str]:
     lines = [f"{tried.app}: {cases}, {tried.good_cases} as written; {tried.tree}"]
     lines += [f"  {case.patch}/{case.name}: {problem}" for case in tried.cases for problem in case.problems]
     lines += [f"  {problem}" for problem in tried.together]
+    lines += [f"  {sentence}" for sentence in tried.idle]
     if tried.without_case:
         lines.append(f"  without a case: {', '.join(tried.without_case)}")
     if tried.unexplained:

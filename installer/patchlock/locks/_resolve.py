@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion, Version
 from patchlock.catalogue import shared_sets
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
-from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of, takeable
+from patchlock.locks._rules import enforce_policy, missing_wheels, only_built, requirements_of, takeable
 from patchlock.locks.reasons import spelled_out
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
@@ -66,6 +66,7 @@ def resolve(order: ResolutionInputs) -> Lock:
             error.where = error.where or _asked_at(order, error.what)
             raise
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
+        builds = _builds_for_finals(order, answer, folder)
         idle = _idle_exclusions(order, folder)
     _direct_files.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _dependents(found.log, answer))
@@ -99,14 +100,31 @@ def resolve(order: ResolutionInputs) -> Lock:
         notices=(
             *(f"not covered: {one}" for one in not_covered),
             *order.asked.excluding(order.profile.python),
-            *_pre_releases(order, packages),
+            *_pre_releases(order, packages, builds),
             *notices,
             *gaps,
         ),
     )
 
 
-def _pre_releases(order: ResolutionInputs, packages: Iterable[LockedPackage]) -> tuple[str, ...]:
+def _builds_for_finals(
+    order: ResolutionInputs, answer: Pylock, folder: Path
+) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name the sdists without which pre-releases are taken that nobody asks for, as uv does without these."""
+    if ("--pre", "") in order.asked.options or not any(
+        one.version and one.version.is_prerelease for one in answer.packages
+    ):
+        return ()
+    try:
+        _resolver.ask(folder, "--prerelease", "explicit")
+    except UnsatisfiableError as error:
+        return only_built(order, "\n".join(map(str, (error.what, *error.evidence))))
+    return ()
+
+
+def _pre_releases(
+    order: ResolutionInputs, packages: Iterable[LockedPackage], builds: Iterable[tuple[NormalizedName, Version]]
+) -> tuple[str, ...]:
     """Name the pre-releases that nobody asks for: uv takes one where no final version fits, so without a wheel."""
     rules = (*order.rules.constraints, *order.rules.overrides)
     asked = [*requirements_of(order), *(rule.requirement for rule in rules)]
@@ -116,6 +134,9 @@ def _pre_releases(order: ResolutionInputs, packages: Iterable[LockedPackage]) ->
         return ()
     told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
     way = "pin it with a patch, or allow its build or that of what it requires with [[build]]"
+    if listed := ", ".join(f"{name} {version}" for name, version in builds):
+        told += f", as {listed} has only an sdist"
+        way = f"allow its build with a [[build]] table in {order.app.origin.file}, or pin the package with a patch"
     return (f"{told}; for a final one, {way}",)
 
 

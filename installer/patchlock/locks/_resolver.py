@@ -28,8 +28,8 @@ class Answer:
     """Digest of what it was asked."""
 
 
-def ask(folder: Path) -> Answer:
-    """Ask uv the question that stands in a folder.
+def ask(folder: Path, *more: str) -> Answer:
+    """Ask uv the question that stands in a folder, with more arguments.
 
     Raises:
         PatchlockError: as `uv.run`.
@@ -38,7 +38,7 @@ def ask(folder: Path) -> Answer:
     arguments = json.loads((folder / ARGUMENTS).read_text(encoding="utf-8"))
     # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
     how = ("--python", sys.executable, "--format", "pylock.toml", "--no-header", "-v", "-o", _ANSWER)
-    done = uv.run("pip", "compile", *arguments, *how, cwd=folder, installing=False)
+    done = uv.run("pip", "compile", *arguments, *more, *how, cwd=folder, installing=False)
     return Answer(pylock=(folder / _ANSWER).read_text(encoding="utf-8"), log=done.stderr, question=asked)
 
 

@@ -12,9 +12,9 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.locks.conflicts import _provenance, _search
+from patchlock.locks.conflicts import _search
 from patchlock.locks.conflicts._trials import ResolverSession, anywhere
-from patchlock.locks.conflicts.explanation import Conflict, conflict_of
+from patchlock.locks.conflicts.explanation import Conflict, conflict_of, members_of
 from patchlock.locks.conflicts.model import CUT_OFF, Member, Question, Requester, Solved, Unsolved, atoms
 from patchlock.locks.resolution_inputs import ResolutionInputs
 
@@ -63,7 +63,7 @@ def newer(
         path=PurePosixPath(),
         is_constraint=False,
     )
-    members = (*_provenance.members(order.app, order.profile, raw, order.requirements), wish)
+    members = (*members_of(order, raw), wish)
     every = atoms(members, has_cut_off=bool(order.as_of))
     alone = frozenset(atom for atom in every if atom.member == len(members) - 1)
     asking = ResolverSession(

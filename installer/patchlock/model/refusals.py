@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from patchlock.model.origins import Origin
 from patchlock.model.platforms import PlatformNames
 from patchlock.model.table_fields import Known
 
@@ -18,3 +19,4 @@ class RefusedPair:
     """Empty: all platforms of the profile."""
     why: str
     source: str
+    origin: Origin

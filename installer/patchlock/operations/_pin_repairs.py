@@ -27,6 +27,7 @@ from patchlock.model.lock_rules import Constraint
 from patchlock.model.policy import Family, IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
+from patchlock.patches import requirement_sources
 
 _REASONS = 3
 """Of all profiles, that are told in one line."""
@@ -128,6 +129,8 @@ class _Move:
     """A pin that becomes another specifier."""
 
     name: NormalizedName
+    marker: str
+    """Of the lines that are meant, where others of the name have another; "" for all."""
     specifier: str
     why: str
     source: str
@@ -144,12 +147,13 @@ def repair(
         families: whose pins move together.
         link: names a place of upstream as a reader can open it, by path and line.
     """
-    moved: dict[tuple[NormalizedName, str], list[tuple[str, _Move]]] = {}
+    moved: dict[tuple[NormalizedName, str, str], list[tuple[str, _Move]]] = {}
     for offer in offers:
         for move in _moved(asked, offer, families):
-            moved.setdefault((move.name, move.specifier), []).append((offer.profile.name, move))
-    sections = [_section(moves, asked[name], link) for (name, _), moves in moved.items()]
-    places = tuple(dict.fromkeys(one.found for name, _ in moved for one in asked[name] if pin(one) is not None))
+            moved.setdefault((move.name, move.marker, move.specifier), []).append((offer.profile.name, move))
+    meant = {key: _with_marker(asked[key[0]], key[1]) for key in moved}
+    sections = [_section(moves, meant[key], link) for key, moves in moved.items()]
+    places = tuple(dict.fromkeys(one.found for lines in meant.values() for one in lines if pin(one) is not None))
     reasons = list(dict.fromkeys(move.why for moves in moved.values() for _, move in moves))
     issue = Issue(
         name="pin-without-wheel",
@@ -194,6 +198,16 @@ def head_with_member(head: Version, member: NormalizedName, family: Family, offe
     return nearest(head, {fits for version, row in rows if version in members for fits in row.fits if fits in heads})
 
 
+def _own_marker(asked: Asked, name: NormalizedName, environment: Mapping[str, str]) -> str:
+    """Give the marker of the pin that counts, where the lines of the name are not all of the same."""
+    counting = next(one for one in asked[name] if pin(one) is not None and _holds(one, environment))
+    return requirement_sources.own_marker(counting.requirement, [one.requirement for one in asked[name]])
+
+
+def _with_marker(located: Iterable[LocatedRequirement], marker: str) -> list[LocatedRequirement]:
+    return [one for one in located if not marker or str(one.requirement.marker or "") == marker]
+
+
 def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[_Move]:
     in_family: set[NormalizedName] = set()
     asked = {name: located for name, located in asked.items() if not offer.is_left_out(name)}
@@ -201,7 +215,8 @@ def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[
         names = [name for name in (family.head, *family.members) if name in asked]
         pins = {name: _pin(asked, name, offer.environment) for name in names}
         in_family |= {name for name, version in pins.items() if version is not None}
-        yield from _of_family(family, {n: v for n, v in pins.items() if v is not None}, offer)
+        for move in _of_family(family, {n: v for n, v in pins.items() if v is not None}, offer):
+            yield dataclasses.replace(move, marker=_own_marker(asked, move.name, offer.environment))
     for name in asked:
         wanted = _pin(asked, name, offer.environment)
         if wanted is None or name in in_family:
@@ -210,7 +225,8 @@ def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[
         if versions and wanted not in versions and (near := nearest(wanted, versions)) is not None:
             specifier = f">={wanted},<{near.major + 1}" if near > wanted else f"<={wanted}"
             why, source = offer.why_not(name, wanted)
-            yield _Move(name=name, specifier=specifier, why=why, source=source)
+            marker = _own_marker(asked, name, offer.environment)
+            yield _Move(name=name, marker=marker, specifier=specifier, why=why, source=source)
 
 
 def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Offers) -> Iterator[_Move]:
@@ -233,7 +249,7 @@ def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Of
             why, source = offer.why_not(cause, pins[cause])
             if cause != name:
                 why = f"{name} must fit {cause}, and {why}"
-            yield _Move(name=name, specifier=f"=={member}", why=why, source=source)
+            yield _Move(name=name, marker="", specifier=f"=={member}", why=why, source=source)
 
 
 def _fitting(family: Family, name: NormalizedName, head: Version, offer: Offers) -> list[Version]:
@@ -246,11 +262,11 @@ def _fitting(family: Family, name: NormalizedName, head: Version, offer: Offers)
 
 def _pin(asked: Asked, name: NormalizedName, environment: Mapping[str, str]) -> Version | None:
     """Give the pin that counts under a profile's Python."""
-    for one in asked[name]:
-        marker = one.requirement.marker
-        if pin(one) is not None and (marker is None or marker.evaluate(dict(environment))):
-            return pin(one)
-    return None
+    return next((pin(one) for one in asked[name] if pin(one) is not None and _holds(one, environment)), None)
+
+
+def _holds(one: LocatedRequirement, environment: Mapping[str, str]) -> bool:
+    return one.requirement.marker is None or one.requirement.marker.evaluate(dict(environment))
 
 
 def _section(
@@ -259,12 +275,12 @@ def _section(
     """Write one patch for the profiles that need the same move, each with its reason."""
     (_, move), *_ = moves
     first = next(one for one in located if pin(one) is not None)
-    fields: dict[str, object] = {"name": move.name, "specifier": SpecifierSet(move.specifier)}
+    fields: dict[str, object] = {"name": move.name, "specifier": SpecifierSet(move.specifier), "marker": move.marker}
     made = op("set-requirement", **fields)
     if made is None:
         raise ValueError(f"set-requirement does not take {fields}")  # a mistake of this module
     checks = ensures(("requirement", fields))
-    word = slug(move.name, move.specifier)
+    word = slug(move.name, move.specifier, f"line {first.found.line}" if move.marker else "")
     draft = Draft(op_name="set-requirement", op=made, slug=word, ensures=checks, sites=len(located))
     paths: dict[PurePosixPath, None] = dict.fromkeys(one.found.path for one in located)
     patch = dataclasses.replace(

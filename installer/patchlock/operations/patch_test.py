@@ -10,8 +10,8 @@ from patchlock.catalogue import optional_patches, pairs, patch_cases
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
 from patchlock.model.errors import UsageError, nearest
-from patchlock.model.patch import Patch
-from patchlock.patches import engine, trials
+from patchlock.model.patch import Outcome, Patch
+from patchlock.patches import engine, outcomes, trials
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.trials import Survival
 from patchlock.worktree import histories, upstream_cache
@@ -57,6 +57,8 @@ class PatchTestResult:
     """On what the patches were tried together, for a person."""
     together: tuple[str, ...]
     """What is wrong with them together."""
+    idle: tuple[str, ...] = ()
+    """The app's own patches that find nothing on that tree, and what that means, a clause each."""
     survival: tuple[Survival, ...] = ()
     commits: int = 0
     merged: int = 0
@@ -124,14 +126,18 @@ def _on_upstream(
     contents = histories.contents(snapshot, patches)
     seen, evaluator = histories.seen(snapshot, patches, app.upstream.commit), Memoized()
     problems: list[str] = []
+    became: list[Outcome] = []
     for group in _groups(app, patches, wanted):
-        wrong = engine.incomplete_error(engine.apply(group, contents, seen, evaluator), snapshot.commit)
+        patched = engine.apply(group, contents, seen, evaluator)
+        became += patched.outcomes
+        wrong = engine.incomplete_error(patched, snapshot.commit)
         problems += wrong.evidence if wrong is not None else ()
         problems += trials.problems_together(group, contents, evaluator)
     tried = dataclasses.replace(
         tried,
         tree=f"together on commit {snapshot.commit[:12]}{why}",
         together=tuple(dict.fromkeys([*tried.together, *problems])),
+        idle=tuple(map(_idle, outcomes.idle(app, became))),
     )
     if wanted.since is None:
         return tried
@@ -141,6 +147,13 @@ def _on_upstream(
     survival = tuple(sorted(survival, key=lambda one: order.index(one.patch)))
     merged = len(all_commits) - len(commits)
     return dataclasses.replace(tried, survival=survival, commits=len(commits), merged=merged, states=states)
+
+
+def _idle(patch: Patch) -> str:
+    return (
+        f"{outcomes.nothing_to_patch(patch)}: upstream no longer has what it changes there, or its paths or the names "
+        "in it are wrong; correct it, or remove it"
+    )
 
 
 def _snapshot(app: App, wanted: PatchTestRequest) -> tuple[upstream_cache.Snapshot, str]:

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -18,18 +18,20 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from patchlock.catalogue import pairs
 from patchlock.catalogue.authoring import drafts
 from patchlock.catalogue.authoring.assembly import Written
-from patchlock.catalogue.proposals import document
+from patchlock.catalogue.proposals import document, module_names
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.core.atomic_files import atomic_write
-from patchlock.distributions import index_client
-from patchlock.distributions.policy.fitting import only_sdists
+from patchlock.distributions import index_client, wheel_facts
+from patchlock.distributions.policy.fitting import of_version, only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
+from patchlock.locks.conflicts.edits import bounded
 from patchlock.locks.conflicts.explanation import Conflict, Explanation, Tried
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs
@@ -37,7 +39,9 @@ from patchlock.model import build_constraints
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock
+from patchlock.model.patch import Patch
 from patchlock.model.policy import IndexFile, wheel_tags
 from patchlock.model.profile import Profile
 from patchlock.operations import _pin_repairs
@@ -48,6 +52,7 @@ _CONFLICTS = 7
 _REASON_SECONDS = 20
 """For the reason of one further pair; `lock --explain` takes longer."""
 _MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
+_COPY = re.compile(r"(\S+) (\S+) \(([^)]*)\) and (\S+) (\S+) \(([^)]*)\) both write (\w+)/\S+ .*?with different")
 _TRITON = re.compile(r"triton \S+ \([^)]*\) does not fit torch \S+\+cpu ")
 _NO_TRITON = """\
 # A library asks for it on every Linux; torch's build for the processor has no use for it.
@@ -286,8 +291,9 @@ def lock_others(
     than the app.
     """
     found: list[OtherLock] = []
-    ends = time.monotonic() + trying.seconds
+    seconds = trying.seconds
     known = list(first.stuck[0].conflicts) if first.stuck is not None else []
+    in_vain = list(known)
     proposal = first.proposal
     locked = [(trying, proposal)] if first.error is None else []
     for profile in profiles:
@@ -299,6 +305,12 @@ def lock_others(
             made = _resolved(proposal, there, pair, [], tell)
             if isinstance(made.error, UnsatisfiableError) and trying.solve:
                 made = _with_newer(made, there, pair, tell)
+            began = time.monotonic()
+            ends = began + seconds
+            if isinstance(made.error, UnsatisfiableError) and trying.solve:
+                beside = [one for one, _ in locked if one.profile == profile]
+                made = _solved(made, there, pair, beside, in_vain, ends, tell)
+                seconds -= time.monotonic() - began
             if made.error is None:
                 proposal = made.proposal
                 locked.append((there, proposal))
@@ -306,6 +318,7 @@ def lock_others(
                 found.append(dataclasses.replace(done, warnings=made.warnings))
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
+            seconds = ends - time.monotonic()
             is_unknown = isinstance(made.error, PolicyError) and made.error.is_unknown
             is_refused = isinstance(made.error, UnsatisfiableError | PolicyError) and not is_unknown
             failed = OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why, is_refused=is_refused)
@@ -321,6 +334,52 @@ def lock_others(
             tell(f"renewing {proposal.name} × {there.profile.name} × {there.platform.name} for the whole proposal")
             renew(proposal, there)
     return proposal, tuple(found)
+
+
+def _solved(
+    failed: LockResult,
+    trying: LockSettings,
+    pair: str,
+    beside: Sequence[LockSettings],
+    in_vain: list[Conflict],
+    ends: float,
+    tell: Callable[[str], None],
+) -> LockResult:
+    """Edit the proposal for a further pair; gives what has failed where that does not help, and notes its conflicts.
+
+    Args:
+        failed: the pair without edits.
+        trying: of it.
+        pair: its name.
+        beside: other platforms of the profile, which have a lock: the edits are for these too, and nothing is dropped.
+        in_vain: conflicts for which no edits were found before.
+        ends: when no more is looked for.
+        tell: called with what goes on.
+    """
+    order, raw = relock.collect_inputs(request_for(failed.proposal, trying), relock.Kept())
+    if (left := ends - time.monotonic()) <= 0 or any(
+        explanation.is_in(order, raw, one, seconds=left) for one in in_vain
+    ):
+        return failed
+    made = _explained(failed, trying, ends, tell, builds_first=True)
+    for may_drop in (False, True)[: 1 if beside else 2]:
+        tried = _with_edits(made, trying, pair, ends, tell, may_drop=may_drop)
+        if tried.error is None and all(_has_solution(tried.proposal, one) for one in beside):
+            return tried
+        if tried.file:
+            _remove_lock(trying.catalogue.root / tried.file)
+    if made.stuck is not None and not beside:
+        in_vain += made.stuck[0].conflicts
+    write(failed.proposal, trying.catalogue.root)
+    return failed
+
+
+def _has_solution(proposal: Proposal, trying: LockSettings) -> bool:
+    try:
+        relock.resolve(request_for(proposal, trying), relock.Kept())
+    except PatchlockError:
+        return False
+    return True
 
 
 def renew(proposal: Proposal, trying: LockSettings) -> Lock:
@@ -552,7 +611,11 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
         )
         if table not in proposal.tables:
             return table, f"[[constraint]] {bound}, {reason}"
-    return _kept_apart(proposal, trying, error) or _without_doubles(proposal, trying, error)
+    return (
+        _kept_apart(proposal, trying, error)
+        or _without_doubles(proposal, trying, error)
+        or _without_copy(proposal, trying, error)
+    )
 
 
 def _kept_apart(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
@@ -595,6 +658,42 @@ def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyErro
             if table not in proposal.tables:
                 return table, f"[[exclude]] of {', '.join(name for name in places if name != kept)}, beside {kept}"
     return None
+
+
+def _without_copy(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Leave out another distribution's copy of a module, which only libraries ask for; gives the table, and what it is.
+
+    The module is that of the distribution which is called as it is; the other one has nothing else.
+    """
+    for found in _COPY.finditer(error.what):
+        module = found[7]
+        kept, copy, version, why = canonicalize_name(found[1]), canonicalize_name(found[4]), found[5], found[6]
+        if not module_names.brings(kept, module):
+            kept, copy, version, why = copy, kept, found[2], found[3]
+        is_own = module_names.brings(kept, module) and not module_names.brings(copy, module)
+        if not is_own or not why.startswith("via ") or _roots(copy, Version(version), trying) != {module}:
+            continue
+        table = document.rule_table(
+            "exclude",
+            name=copy,
+            profiles=(trying.profile.name,),
+            why=f"{kept} has the module {module} as well, and which of them would count is chance",
+            source=f"PyPI: the files of {kept} and of {copy}",
+        )
+        if table not in proposal.tables:
+            return table, f"[[exclude]] of {copy}, beside {kept}"
+    return None
+
+
+def _roots(name: NormalizedName, version: Version, trying: LockSettings) -> set[str]:
+    """Name what the wheels of a version put into an environment, as far as it was read."""
+    files = index_client.read_all([name]).get(name, ()) if index_client.is_asked(online=uv.is_online()) else ()
+    known = (
+        wheel_facts.known_roots(trying.cache / wheel_facts.FOLDER, Sha256(one.sha256))
+        for one in files
+        if of_version(one, version)
+    )
+    return set().union(*filter(None, known))
 
 
 def _label(name: str) -> re.Pattern[str]:
@@ -654,33 +753,66 @@ def _mended(
     fitting = [one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one))]
     importers = trying.importers() if any(map(_drops, fitting)) else Importers()
     chosen = min(fitting, key=lambda one: any(map(importers.is_needed_at_start, _drops(one))), default=None)
-    return _with(proposal, chosen, trying) if chosen is not None else None
+    if chosen is None:
+        return None
+    return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying))
+
+
+def _profiles_in_need(proposal: Proposal, found: Explanation, chosen: Tried, trying: LockSettings) -> tuple[str, ...]:
+    """Name the profile that was tried, and those that have such a conflict too and can be locked with the edits."""
+    names = [trying.profile.name]
+    for profile in map(trying.catalogue.profile, trying.catalogue.profile_names()):
+        platform = next((one for one in profile.platforms if one == trying.platform), profile.platforms[0])
+        request = request_for(proposal, dataclasses.replace(trying, profile=profile, platform=platform))
+        if profile == trying.profile or pairs.refusal_reason(request.app, profile, platform) is not None:
+            continue
+        order, raw = relock.collect_inputs(request, relock.Kept())
+        is_in = (explanation.is_in(order, raw, one, seconds=_REASON_SECONDS) for one in found.conflicts)
+        if any(is_in) and explanation.applicable_remedies(order, raw, [chosen]):
+            names.append(profile.name)
+    return tuple(names)
 
 
 def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
     return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
 
 
-def _bounded(table: str) -> list[NormalizedName]:
-    rules = tomllib.loads(table).get("constraint", [])
-    return [canonicalize_name(Requirement(one["requirement"]).name) for one in rules]
+def _bounds_only(table: str, names: Collection[NormalizedName], profiles: set[str]) -> bool:
+    """Tell whether a table bounds one of some distributions, on some profiles alone."""
+    return any(
+        canonicalize_name(Requirement(one["requirement"]).name) in names and set(one["profiles"]) <= profiles
+        for one in tomllib.loads(table).get("constraint", [])
+    )
 
 
 def _built(table: str) -> list[str]:
     return [name for one in tomllib.loads(table).get("build", []) for name in one["names"]]
 
 
-def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Proposal, list[str]]:
-    """Add the patches of a set of edits; one that replaces another by its id stands in its place.
+def _with(
+    proposal: Proposal, chosen: Tried, trying: LockSettings, profiles: Collection[str]
+) -> tuple[Proposal, list[str]]:
+    """Add the patches of a set of edits for some profiles; one that replaces another by its id stands in its place.
 
     What bounds a distribution that is dropped goes with it: it would bound nothing.
     """
+    others = [name for name in trying.catalogue.profile_names() if name not in profiles]
+    remedy = chosen.remedy
+    if others:
+        app = trying.catalogue.app(write(proposal, trying.catalogue.root).parent.name)
+        remedy = bounded(remedy, app.patches, sorted(profiles), others)
     own = {section.written.patch.id: section for section in proposal.sections}
     theirs = {patch.id: name for name, one in trying.sets.items() for patch in one.patches}
     taken = {one.name: one for one in proposal.sets}
     added = []
-    for written in chosen.remedy.written:
+    for written in remedy.written:
         patch = written.patch
+        same = next((one.written.patch for one in own.values() if _is_same_elsewhere(one.written.patch, patch)), None)
+        if same is not None:
+            patch = dataclasses.replace(same, profiles=(*same.profiles, *patch.profiles))
+            own[same.id] = dataclasses.replace(own[same.id], written=dataclasses.replace(written, patch=patch))
+            added.append(f"patch {patch.id}, for {', '.join(sorted(profiles))} too")
+            continue
         if patch.id in theirs and theirs[patch.id] in taken:
             name = theirs[patch.id]
             taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch.id))
@@ -700,11 +832,17 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
             proposal,
             sections=tuple(own.values()),
             sets=tuple(taken.values()),
-            tables=tuple(table for table in proposal.tables if not set(_bounded(table)) & set(dropped)),
+            tables=tuple(one for one in proposal.tables if not _bounds_only(one, dropped, set(profiles))),
             remarks=tuple(dict.fromkeys((*proposal.remarks, remark))),
         ),
         added,
     )
+
+
+def _is_same_elsewhere(known: Patch, new: Patch) -> bool:
+    """Tell whether a patch does for other profiles what a new one does."""
+    is_same = (known.op, known.paths) == (new.op, new.paths) and known.id != new.id
+    return is_same and bool(known.profiles and new.profiles)
 
 
 def _section(proposal: Proposal, written: Written) -> ProposedPatch:

@@ -243,7 +243,7 @@ def _draft(
         alternatives=alternatives,
         sets=tuple(choice for choice, _ in examined),
         sections=(),
-        needs=system_needs.read({**files, **clone.documents}, found, wanted.catalogue.resource_names()),
+        needs=system_needs.read({**files, **clone.documents}, found, asked, wanted.catalogue.resource_names()),
         issues=tuple(issue for _, issue in examined),
     )
     taken = {choice.name for choice in draft.sets}

@@ -6,10 +6,11 @@ No requirement is passed over in silence: it is a line, it is named as not cover
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from packaging.markers import InvalidMarker, Marker
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.model.app import OptionalLists
@@ -52,6 +53,13 @@ _WRITE_ONE = "write one with a patch (add-file)"
 def is_pip(path: PurePosixPath) -> bool:
     """Tell whether pip's own format is meant, by the name."""
     return path.suffix.lower() in _PIP_ENDINGS and path.name.lower() != "pipfile"
+
+
+def own_marker(one: Requirement, beside: Iterable[Requirement]) -> str:
+    """Give the marker that tells a requirement from others of its name; "" where all of these have the same."""
+    name = canonicalize_name(one.name)
+    markers = {str(other.marker or "") for other in beside if canonicalize_name(other.name) == name}
+    return str(one.marker or "") if len(markers) > 1 else ""
 
 
 def lines(source: SourceText, wanted: OptionalLists = _OWN) -> tuple[Line, ...]:
@@ -171,6 +179,8 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
 def _python(source: SourceText) -> RequiredPython | None:
     text = source.text.replace("\r\n", "\n")
     written = _PYTHON[source.path.name.lower()].search(text)
+    if named := re.search(r"\bpython_requires\s*=\s*([A-Za-z_]\w*)", text) if written is None else None:
+        written = re.search(rf"""^{named[1]}\s*=\s*["']([^"']+)["']""", text, re.MULTILINE)
     return None if written is None else required_python(text.count("\n", 0, written.start(1)) + 1, written[1])
 
 

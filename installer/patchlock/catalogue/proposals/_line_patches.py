@@ -16,7 +16,7 @@ from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import Finding, ProposedPatch
 from patchlock.model.text_files import SourceText
 from patchlock.patches import requirement_sources
-from patchlock.patches.pip_requirements import Line
+from patchlock.patches.pip_requirements import Line, RequirementLine
 
 _ITEM = re.compile(r"(\s*-\s+)\S")
 """What stands before a YAML list's item that has a line of its own."""
@@ -96,8 +96,16 @@ class LinePatcher:
     ) -> Repair:
         """Give the distribution another specifier, and no address."""
         fields: dict[str, object] = {"name": name, "specifier": specifier}
-        check = ("requirement", fields)
-        return self._repair(kind, "set-requirement", f"{name}-of-the-index", fields, comment, check, remark=remark)
+        word = f"{name}-of-the-index"
+        if marker := self._own_marker():
+            fields, word = fields | {"marker": marker}, f"{word}-{self.line.line}"
+        return self._repair(kind, "set-requirement", word, fields, comment, ("requirement", fields), remark=remark)
+
+    def _own_marker(self) -> str:
+        every = [one for one in requirement_sources.lines(self.source) if isinstance(one, RequirementLine)]
+        if not isinstance(self.line, RequirementLine):
+            return ""
+        return requirement_sources.own_marker(self.line.requirement, [one.requirement for one in every])
 
     def without(
         self,

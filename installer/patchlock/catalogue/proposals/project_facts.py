@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from patchlock.catalogue.proposals.findings import Files
-from patchlock.patches import import_graph
+from patchlock.model.text_files import SourceText, decode
+from patchlock.patches import requirement_sources
 
 _LICENCES = (
     ("AGPL-3.0", r"GNU AFFERO GENERAL PUBLIC LICENSE"),
@@ -30,9 +28,13 @@ _LICENCES = (
 )
 """SPDX identifier → what stands in the text; the first that fits. Source: https://spdx.org/licenses/"""
 
-_SAID = re.compile(r"(?i)(?:conda create[^\n]*?python\s*=+\s*|\bpython\s*(?:version\s*)?(?:==|=|>=|≥)?\s*)(3\.\d+)")
+_SAID = re.compile(
+    r"(?i)(?:conda create[^\n]*?python\s*=+\s*|\bpython\s*(?:version\s*)?(?P<sign>==|=|>=|≥)?\s*)"
+    r"(?P<version>3\.\d+)(?P<more>\+| (?:or|and) (?:above|greater|higher|later|newer|up))?"
+)
 
 
+_UNBOUNDED = "no project file bounds it, so any profile's is taken"
 _NO_NAME = re.compile(
     r"(?i)\W*(?:introduction|overview|about|abstract|news|updates?|features|contents|table of contents|installation|"
     r"install|setup|getting started|quick ?start|usage|requirements|demo|readme)\W*"
@@ -74,15 +76,21 @@ def licence(files: Files) -> tuple[str, str]:
 
 
 def python(files: Files) -> tuple[str, str]:
-    """Give the Python versions that the project allows, and where that is said; ">=3.8" where nobody says it."""
-    bound = project(files).get("requires-python") or _poetry_python(files) or _setup_python(files)
-    if bound and _is_specifier(str(bound)):
-        return str(bound), "its project files"
+    """Give the Python versions that the project allows, and where that is said; ">=3.8" where no project file says it.
+
+    What a README says is quoted, and bounds nothing: most name the one version that their authors have tried.
+    """
+    for path in map(PurePosixPath, ("pyproject.toml", "setup.py", "setup.cfg")):
+        source = decode(path, files[path]) if path in files else None
+        bound = requirement_sources.read(source).python if isinstance(source, SourceText) else None
+        if bound is not None and bound.specifier:
+            return ",".join(sorted(map(str, bound.specifier), reverse=True)), f"{path}:{bound.line} says so"
     for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
         for number, line in enumerate(files[path].decode("utf-8", errors="replace").splitlines(), start=1):
             if found := _SAID.search(line):
-                return ">=3.8", f"nothing bounds it; {path}:{number} speaks of Python {found[1]}"
-    return ">=3.8", "nothing bounds it"
+                sign = ">=" if found["more"] or found["sign"] in {">=", "≥"} else ""
+                return ">=3.8", f"{_UNBOUNDED}; {path}:{number} speaks of Python {sign}{found['version']}"
+    return ">=3.8", _UNBOUNDED
 
 
 def project(files: Files) -> Mapping[str, object]:
@@ -105,29 +113,3 @@ def poetry_scripts(files: Files) -> Mapping[str, str]:
     for key in ("tool", "poetry", "scripts"):
         table = table.get(key) if isinstance(table, dict) else None
     return {k: v for k, v in table.items() if isinstance(v, str)} if isinstance(table, dict) else {}
-
-
-def _poetry_python(files: Files) -> str:
-    table: object = _pyproject(files)
-    for key in ("tool", "poetry", "dependencies", "python"):
-        table = table.get(key) if isinstance(table, dict) else None
-    found = re.fullmatch(r"\^(3\.\d+)(?:\.\d+)?", str(table or ""))
-    return f">={found[1]},<4" if found else str(table or "")
-
-
-def _setup_python(files: Files) -> str:
-    path = PurePosixPath("setup.py")
-    module = import_graph.tree(path, files[path]) if path in files else None
-    for node in ast.walk(module) if module else ():
-        if isinstance(node, ast.keyword) and node.arg == "python_requires" and isinstance(node.value, ast.Constant):
-            return str(node.value.value)
-    found = re.search(rb"(?m)^python_requires\s*=\s*(\S.*)$", files.get(PurePosixPath("setup.cfg"), b""))
-    return found[1].decode("ascii", errors="replace").strip() if found else ""
-
-
-def _is_specifier(text: str) -> bool:
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        return False
-    return True

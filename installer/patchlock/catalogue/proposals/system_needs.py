@@ -1,14 +1,17 @@
-"""Which programs and libraries an app seems to need, by its imports and the words of its README; pure."""
+"""Which programs and libraries an app seems to need, by its imports, requirements and README; pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from patchlock.catalogue.proposals import documents
+from packaging.utils import NormalizedName
+
+from patchlock.catalogue.proposals import documents, module_names
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed
 from patchlock.catalogue.proposals.imports import Imports
+from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,9 @@ _SIGNS = (
         name="portaudio",
         modules=("pyaudio", "sounddevice"),
         words=r"\bportaudio",
-        why="sound is recorded and played through it; the wheels of sounddevice bring it on Windows and macOS",
+        # PyAudio 0.2.14 has wheels for Windows alone.
+        why="sound is recorded and played through it; the wheels of sounddevice bring it on Windows and macOS, "
+        "those of PyAudio on Windows; elsewhere its build asks for the headers too (portaudio19-dev, portaudio-devel)",
     ),
     _Sign(
         name="libsndfile",
@@ -57,17 +62,33 @@ _SIGNS = (
 )
 
 
-def read(files: Files, imports: Imports, known: Collection[str]) -> tuple[SystemNeed, ...]:
-    """Name what is needed of the machine, with the place that says so."""
+def read(
+    files: Files,
+    imports: Imports,
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    known: Collection[str],
+) -> tuple[SystemNeed, ...]:
+    """Name what is needed of the machine, with the place that says so.
+
+    Args:
+        files: the code and the documents.
+        imports: of these.
+        asked: the requirements, by name.
+        known: names of `profiles/needs/`.
+    """
     return tuple(
         SystemNeed(name=sign.name, why=sign.why, found=place)
         for sign in _SIGNS
-        if sign.name in known and (place := next(_places(sign, files, imports), None)) is not None
+        if sign.name in known and (place := next(_places(sign, files, imports, asked), None)) is not None
     )
 
 
-def _places(sign: _Sign, files: Files, imports: Imports) -> Iterator[Finding]:
+def _places(
+    sign: _Sign, files: Files, imports: Imports, asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+) -> Iterator[Finding]:
     yield from (one.found for one in imports.of(sign.modules))
+    for name in map(module_names.distribution_of, sign.modules):
+        yield from (one.found for one in asked.get(name, ()))
     pattern = re.compile(sign.words, re.IGNORECASE)
     for path in sorted(filter(documents.is_document, files), key=documents.order):
         is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")

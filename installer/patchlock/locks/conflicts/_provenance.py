@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
@@ -19,14 +20,17 @@ from patchlock.patches.pip_requirements import RequirementLine
 Files = Mapping[PurePosixPath, bytes]
 
 
-def members(app: App, profile: Profile, raw: Files, patched: Files) -> tuple[Member, ...]:
-    """List all that is asked for and all that bounds it, files first.
+def members(
+    app: App, profile: Profile, raw: Files, patched: Files, environment: Mapping[str, str]
+) -> tuple[Member, ...]:
+    """List all that is asked for and all that bounds it, files first, but no line whose marker does not hold.
 
     Args:
         app: its patches are replayed one by one, to see which of them wrote a line.
         profile: for which they are meant.
         raw: the requirement files as upstream has them.
         patched: all requirement files that are read, after the patches, in that order.
+        environment: what markers see.
     """
     writers = _writers(engine.for_profile(app.patches, profile.name), raw, app.optional_lists)
     asked = requirements_for_locks.walk(
@@ -47,7 +51,16 @@ def members(app: App, profile: Profile, raw: Files, patched: Files) -> tuple[Mem
             found.append(
                 Member(requirement=requirement, requester=requester, path=path, is_constraint=path in bounding)
             )
-    return (*found, *_constraints(app, profile))
+    every = [one.requirement for one in found]
+    seen = dict(environment) | {"extra": ""}
+    return (
+        *(
+            dataclasses.replace(one, own_marker=requirement_sources.own_marker(one.requirement, every))
+            for one in found
+            if one.requirement.marker is None or one.requirement.marker.evaluate(seen)
+        ),
+        *_constraints(app, profile),
+    )
 
 
 def _constraints(app: App, profile: Profile) -> Iterator[Member]:

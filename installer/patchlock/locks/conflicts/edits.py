@@ -20,7 +20,7 @@ from patchlock.locks.conflicts._versions import pinned
 from patchlock.locks.conflicts.model import Edit, Member, line
 from patchlock.model.patch import BLOCKING, Patch
 from patchlock.patches import engine
-from patchlock.patches.ops.requirements.ops import AddRequirement, RenameRequirement
+from patchlock.patches.ops.requirements.ops import AddRequirement, RenameRequirement, SetRequirement
 from patchlock.patches.postconditions import ENSURES
 
 Files = Mapping[PurePosixPath, bytes]
@@ -107,8 +107,12 @@ def remedy(
                 else:
                     del ours[patch.id]
             left = [m for m in chosen if m.requester.name not in ours]
-            if left:
-                written.append(_new(edit, name, specifier, left, reasons.get(edit, ""), patches))
+            markers = {m.own_marker for m in left}
+            is_for_all = edit.kind == "drop" or "" in markers
+            for marker in [""] if left and is_for_all else sorted(markers):
+                meant = [m for m in left if is_for_all or m.own_marker == marker]
+                known = [*patches, *(one.patch for one in written)]
+                written.append(_new(edit, name, specifier, meant, reasons.get(edit, ""), known, marker=marker))
         if edit.kind == "unbind":
             gone = [members[atom.member] for atom in edit.takes]
             changes += [Change(member=m, after="") for m in gone]
@@ -167,13 +171,15 @@ def _new(
     members: Sequence[Member],
     reason: str,
     patches: Sequence[Patch],
+    *,
+    marker: str,
 ) -> Written:
     fields: dict[str, object] = {"name": name}
     if edit.kind == "drop":
         kind, check, word = "drop-requirement", "no-requirement", f"no-{name}"
     else:
         kind, check, word = "set-requirement", "requirement", f"{name}-that-resolves"
-        fields["specifier"] = specifier
+        fields |= {"specifier": specifier, "marker": marker}
     made = op(kind, **fields)
     if made is None:
         raise ValueError(f"there is no op {kind} for {name}")  # a mistake of this module
@@ -204,7 +210,9 @@ def _replaced(patch: Patch, specifier: SpecifierSet) -> Written | None:
     if changed is None:
         return None
     name = _asks_for(patch)
-    wanted: list[tuple[str, dict[str, object]]] = [("requirement", {"name": name, "specifier": specifier})]
+    marker = patch.op.marker if isinstance(patch.op, SetRequirement) else ""
+    fields: dict[str, object] = {"name": name, "specifier": specifier, "marker": marker}
+    wanted: list[tuple[str, dict[str, object]]] = [("requirement", fields)]
     if isinstance(patch.op, RenameRequirement):
         wanted.append(("no-requirement", {"name": patch.op.name}))
     checks = ensures(*wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import time
@@ -21,8 +22,14 @@ from patchlock.locks.conflicts._versions import is_together, nearest, pinned
 from patchlock.locks.conflicts.edits import Remedy
 from patchlock.locks.conflicts.model import CUT_OFF, Atoms, Edit, Member, Question, Solved, Unsolved, atoms
 from patchlock.locks.resolution_inputs import ResolutionInputs
-from patchlock.model.errors import CommandFailedError, NetworkError, UnsatisfiableError
-from patchlock.model.lock_rules import LockRules
+from patchlock.model.errors import (
+    CommandFailedError,
+    MetadataMissingError,
+    NetworkError,
+    PatchlockError,
+    UnsatisfiableError,
+)
+from patchlock.model.lock_rules import Build, LockRules
 from patchlock.model.patch import Patch
 from patchlock.patches import engine
 
@@ -106,6 +113,8 @@ class Tried:
     remedy: Remedy
     versions: Mapping[NormalizedName, Version]
     """All that would be locked."""
+    metadata: str = ""
+    """The `[[metadata]]` tables that a lock of these needs and the app lacks, of the first set alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +127,8 @@ class Explanation:
     """Fewest edits first."""
     builds: tuple[tuple[NormalizedName, Version], ...]
     """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found."""
+    build_metadata: str
+    """The `[[metadata]]` tables that a lock with these builds needs; "" where files do not say it."""
     asked: int
     """How many questions uv has answered."""
     seconds: float
@@ -148,7 +159,7 @@ def explain(
         None where the parts of the order do not show the conflict: it has a solution, or uv does not answer.
     """
     started = time.monotonic()
-    members = _provenance.members(order.app, order.profile, raw, order.requirements)
+    members = members_of(order, raw)
     every = atoms(members, has_cut_off=bool(order.as_of))
     asking = ResolverSession(
         order=order,
@@ -172,19 +183,58 @@ def explain(
             cost = sum(edit.cost for edit in correction.edits)
             tried.append((cost, _lowered(verified), verified))
     tried.sort(key=lambda one: one[:2])
+    sets = [one for _, _, one in tried]
+    if sets and not builds_first:
+        sets[0] = dataclasses.replace(sets[0], metadata=_metadata_of(order, raw, sets[0]))
     return Explanation(
         conflicts=conflicts,
-        tried=tuple(one for _, _, one in tried),
+        tried=tuple(sets),
         builds=builds,
+        build_metadata=_metadata(_building(order, builds)) if builds and not builds_first else "",
         asked=asking.asked,
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),
     )
 
 
+def _metadata_of(order: ResolutionInputs, raw: Files, tried: Tried) -> str:
+    """Write the `[[metadata]]` tables of the sdists that a set of edits leads to, as far as the app has none."""
+    known = {(rule.name, rule.version) for rule in order.rules.metadata}
+    if {(name, tried.versions[name]) for name in order.rules.source_builds if name in tried.versions} <= known:
+        return ""
+    wanted = engine.for_profile(order.app.patches, order.profile.name)
+    files = edits.applied(wanted, tried.remedy, raw, order.requirements)
+    return _metadata(_mended(order, tried.remedy, files)) if files is not None else ""
+
+
+def _building(order: ResolutionInputs, builds: Sequence[tuple[NormalizedName, Version]]) -> ResolutionInputs:
+    build = Build(names=tuple(name for name, _ in builds), why="", source="", origin=order.app.origin)
+    rules = order.app.rules + LockRules(builds=(build,))
+    return dataclasses.replace(order, app=dataclasses.replace(order.app, rules=rules))
+
+
+def _metadata(order: ResolutionInputs) -> str:
+    from patchlock.locks import _resolve, sdist_declarations  # which speak HTTP
+
+    try:
+        _resolve.resolve(order)
+    except MetadataMissingError as error:
+        with contextlib.suppress(PatchlockError):
+            return "\n".join(sdist_declarations.proposed(order, error.sdists, order.cache).evidence)
+    except PatchlockError:
+        pass
+    return ""
+
+
+def members_of(order: ResolutionInputs, raw: Files) -> tuple[Member, ...]:
+    """List all that an order asks for, and all that bounds it; arguments as `explain`."""
+    environment = wheel_choice.marker_environment(order.platform, order.profile.python)
+    return _provenance.members(order.app, order.profile, raw, order.requirements, environment)
+
+
 def is_in(order: ResolutionInputs, raw: Files, conflict: Conflict, *, seconds: float) -> bool:
     """Ask uv once whether a conflict of another platform or profile is in an order too; arguments as `explain`."""
-    members = _provenance.members(order.app, order.profile, raw, order.requirements)
+    members = members_of(order, raw)
     of_order = atoms(members, has_cut_off=bool(order.as_of))
     wanted = set()
     for culprit in conflict.culprits:
@@ -317,18 +367,21 @@ def patches_left_out(order: ResolutionInputs, raw: Files, conflicts: Sequence[Co
 
 def resolves(order: ResolutionInputs, remedy: Remedy, files: Files, *, config: str = "") -> Solved | None:
     """Resolve an order with other requirement files, and without the constraints or the cut-off that a remedy names."""
+    try:
+        return solved(pins(_mended(order, remedy, files), config=config, timeout=60))
+    except (UnsatisfiableError, CommandFailedError, NetworkError):
+        return None
+
+
+def _mended(order: ResolutionInputs, remedy: Remedy, files: Files) -> ResolutionInputs:
     gone = {str(change.member.requirement) for change in remedy.changes if change.member and change.member.path is None}
-    mended = dataclasses.replace(
+    return dataclasses.replace(
         order,
         app=dataclasses.replace(order.app, rules=_without(order.app.rules, gone)),
         profile=dataclasses.replace(order.profile, rules=_without(order.profile.rules, gone)),
         as_of="" if any(change.member is None for change in remedy.changes) else order.as_of,
         requirements=files,
     )
-    try:
-        return solved(pins(mended, config=config, timeout=60))
-    except (UnsatisfiableError, CommandFailedError, NetworkError):
-        return None
 
 
 def _lowered(tried: Tried) -> int:

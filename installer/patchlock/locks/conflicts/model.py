@@ -46,6 +46,8 @@ class Member:
     """The requirement file that has it; None for a constraint of the catalogue."""
     is_constraint: bool
     """Bounds the distribution and does not ask for it."""
+    own_marker: str = ""
+    """That of the requirement, where lines with other markers ask for the same distribution; "" elsewhere."""
 
     @property
     def name(self) -> NormalizedName:

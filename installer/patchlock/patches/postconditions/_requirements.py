@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
@@ -30,14 +31,23 @@ class HasRequirement:
     specifier: SpecifierSet
     within: str = ""
     """The one list that counts, by its dotted keys; "": all but `build-system.requires`."""
+    marker: str = ""
+    """The environment marker of the requirements that count; "": all."""
+
+    def __post_init__(self) -> None:
+        """Refuse a marker that is none."""
+        if self.marker:
+            Marker(self.marker)
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Say where it asks for something else, or that nothing asks for it."""
         mentions = _mentions(path, data, self.name, self.within)
         if isinstance(mentions, Unknown):
             return (mentions.why,)
+        if self.marker:
+            mentions = tuple(one for one in mentions if one.marker == Marker(self.marker))
         if not mentions:
-            return (f"no line requires {self.name}",)
+            return (f"no line requires {self.name}" + (f" ; {self.marker}" if self.marker else ""),)
         return tuple(
             f"{mention.place} has `{mention.text}`, which is not {self.name}{self.specifier}"
             for mention in mentions
@@ -68,6 +78,7 @@ class _Mention:
     text: str
     specifier: SpecifierSet | None
     """None: it is a URL, a path, or a line that cannot be read but speaks of the distribution."""
+    marker: Marker | None = None
 
 
 def _mentions(path: PurePosixPath, data: bytes, name: NormalizedName, within: str) -> tuple[_Mention, ...] | Unknown:
@@ -137,7 +148,8 @@ def _mention(place: str, content: str, name: NormalizedName) -> _Mention | None:
         return _Mention(place=place, text=body, specifier=None) if is_meant else None
     if canonicalize_name(requirement.name) != name:
         return None
-    return _Mention(place=place, text=body, specifier=None if requirement.url else requirement.specifier)
+    specifier = None if requirement.url else requirement.specifier
+    return _Mention(place=place, text=body, specifier=specifier, marker=requirement.marker)
 
 
 def _names_of_location(body: str) -> set[str]:

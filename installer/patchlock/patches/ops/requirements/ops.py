@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
@@ -35,16 +36,23 @@ class SetRequirement:
     Attributes:
         within: the one list that is meant, by its dotted keys (`project.optional-dependencies.train`,
             `dependencies.pip`); "": all but `build-system.requires`.
+        marker: the environment marker of the requirements that are meant; "": all. Poetry's have none.
     """
 
     name: NormalizedName
     specifier: SpecifierSet
     within: str = ""
+    marker: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a marker that is none."""
+        if self.marker:
+            Marker(self.marker)
 
     def locate(self, source: SourceText) -> Located:
         """Find the requirements of that name whose specifier is another, or that have a URL."""
         declared = _read(source)
-        return _located(declared, self.name, self.within, self._verdict)
+        return _located(declared, self.name, self.within, self._verdict, self.marker)
 
     def _verdict(self, entry: Entry) -> _Verdict:
         have = entry.requirement
@@ -168,7 +176,11 @@ def left(op: Op) -> Requirement | None:
 
 
 def _located(
-    declared: Declared | Refusal, name: NormalizedName, within: str, verdict: Callable[[Entry], _Verdict]
+    declared: Declared | Refusal,
+    name: NormalizedName,
+    within: str,
+    verdict: Callable[[Entry], _Verdict],
+    marker: str = "",
 ) -> Located:
     if isinstance(declared, Refusal):
         return Located(refusals=(declared,))
@@ -177,6 +189,9 @@ def _located(
     settled: list[Site] = []
     refusals = list(_doubts(declared, name))
     for entry in (entry for one in declared.within(within) for entry in _named(one, name)):
+        have = entry.requirement
+        if marker and (have is None or have.marker != Marker(marker)):
+            continue
         match verdict(entry):
             case None:
                 settled.append(_site(entry))

@@ -1,0 +1,509 @@
+"""Locks that `new-app` tries and mends: moved pins, conflicts that `--solve` resolves, and every profile with a reason."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import miniature
+import pytest
+import sdists
+from conftest import ROOT
+from test_new_app import STARTS, URL, Face, build_index, proposed, upstream
+
+from patchlock.catalogue import agreement
+from patchlock.locks import relock
+from patchlock.locks.conflicts import explanation
+from patchlock.locks.lock_request import Request
+from patchlock.model.lockfile import Lock
+from patchlock.operations import proposal_locks
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give the test the miniature's index."""
+    address = build_index(tmp_path)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+    return address
+
+
+def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
+
+    assert told.returncode == 1
+    assert "clock<1 cannot be installed: only clock==1.0 is available; " in told.stdout
+    assert '\nprofiles = ["cpu"]\n' in told.stdout  # nobody knows whether others need the edit
+    assert (
+        f"remove {tmp_path}/mine/patches/mini-voice, and propose it again with `--solve`, which writes what resolves it into "
+        "the proposal; it looks for 120 s at most (--explain SECONDS), and tries files of later days before other "
+        "versions\n"
+    ) in told.stdout
+
+    solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
+
+    assert solved.returncode == 0, solved.stdout
+    values = tomllib.loads((tmp_path / "other/patches/mini-voice/app.toml").read_text())
+    assert [(one["id"], one["specifier"]) for one in values["patch"]] == [("clock-that-resolves", ">=1.0")]
+    assert (tmp_path / "other/lockfiles/mini-voice/cpu.linux-x86_64.txt").is_file()
+
+
+def test_what_solve_has_tried_in_vain_is_told_and_not_written(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)  # resolutions, so that no edit is left to try
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve")
+
+    assert told.returncode == 1
+    assert "edit set 1" in told.stdout
+    says, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    assert says == "has tried these and found no lock; none of it is in the proposal:"
+    assert (
+        attempts[0]
+        == "  files of the commit's day, no edits: clock<1 cannot be installed: only clock==1.0 is available"
+    )
+    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed: only clock==1.0 is available")
+    assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
+
+
+def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no solution with every file has none with fewer."""
+    assert index
+    left: list[float] = []
+    days: list[str] = []
+
+    def resolve(request: Request, cut_off: relock.CutOff) -> Lock:
+        days.append(request.app.as_of)
+        return resolved(request, cut_off)
+
+    resolved = relock.resolve
+    monkeypatch.setattr(relock, "resolve", resolve)
+
+    def explain(*arguments: Any, seconds: float, **more: Any) -> Any:
+        left.append(seconds)
+        return found(*arguments, seconds=seconds, **more)
+
+    found = explanation.explain
+    monkeypatch.setattr(explanation, "explain", explain)
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-07-01T00:00:00Z")
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--explain", "50")
+
+    _, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    first, last = attempts
+    assert first.startswith("  files of the commit's day, ")
+    assert last.startswith(f"  files until {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, ")
+    assert 50 > left[0] > left[1] > 0
+    assert [day[:10] for day in days] == ["", last.split()[2].rstrip(",")], "none is resolved twice"
+
+
+def test_conflict_of_several_pairs_is_looked_for_once(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    asked: list[str] = []
+
+    def explain(order: Any, *arguments: Any, **more: Any) -> Any:
+        asked.append(order.profile.name)
+        return found(order, *arguments, **more)
+
+    found = explanation.explain
+    monkeypatch.setattr(explanation, "explain", explain)
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--profile", "all")
+
+    assert told.stdout.count(": refused: clock<1 cannot be installed: only clock==1.0 is available\n") > 15
+    assert asked == ["cpu"]
+
+
+def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    data = proposed(
+        face, upstream(tmp_path / "clone", {"requirements.txt": "clock==0.9\n", "app.py": ""}), tmp_path / "x"
+    )
+
+    (issue,) = data["findings"]
+    assert (issue["name"], issue["found"][0]["text"]) == ("pin-without-wheel", "clock==0.9")
+    (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
+
+
+def test_pin_with_a_marker_moves_alone(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    text = 'clock==0.8; python_version < "3.10"\nclock==0.9; python_version >= "3.10"\n'
+    clone = upstream(tmp_path / "clone", {"requirements.txt": text, "app.py": ""})
+
+    proposed(face, clone, tmp_path / "x")
+
+    diff = face(
+        "patch", "diff", "mini-voice", "--profile", "cpu", "--catalogue", str(tmp_path / "x"), "--source", str(clone)
+    ).stdout
+    assert '-clock==0.9; python_version >= "3.10"\n+clock<2,>=0.9; python_version >= "3.10"\n' in diff
+    assert "-clock==0.8" not in diff
+
+
+def test_pin_of_what_the_proposal_leaves_out_is_no_problem(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = [miniature.wheel(tmp_path / "files", "triton", version) for version in ("3.2.0", "3.3.0")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", wheels))
+    pins = "torch==2.6.0\ntorchaudio==2.6.0\ntriton==3.2.0\n"
+    clone = upstream(tmp_path / "clone", {"requirements.txt": pins, "app.py": "import torch\n"})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--json")
+
+    findings = {one["name"]: one["found"] for one in json.loads(told.stdout)["data"]["findings"]}
+    assert [one["text"] for one in findings["only-cuda"]] == ["triton==3.2.0"]
+    assert [one["text"] for one in findings["pin-without-wheel"]] == ["torch==2.6.0", "torchaudio==2.6.0"]
+
+
+def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {"requirements.txt": "onnxruntime-gpu==1.19\n", "app.py": "import onnxruntime\n"}
+    data = proposed(face, upstream(tmp_path / "clone", files), tmp_path / "x")
+
+    assert [one["name"] for one in data["findings"]] == ["onnxruntime-one-provider"]
+    assert "onnxruntime==1.20" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else the program imports is written into the proposal once its lock shows who brings it."""
+    assert index
+    monkeypatch.delenv(agreement.VARIABLE)
+    files = {"requirements.txt": "gradio\n", "README.md": "    python app.py\n", "app.py": "import gradio, pydantic\n"}
+    clone, catalogue = upstream(tmp_path / "clone", files), tmp_path / "x"
+    done = face("new-app", URL, "--source", str(clone), "--into", str(catalogue))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    (check,) = tomllib.loads((catalogue / "patches/mini-voice/app.toml").read_text())["check"]
+    assert check["present"] == ["gradio", "pydantic"]
+    on = f"`patchlock lock mini-voice --catalogue {catalogue} --source {clone}` tries all\n"
+    assert f"other profiles: not tried, neither locked nor refused; {on}" in done.stdout
+    _, first, _, trust, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
+    assert face(*trust.removeprefix("patchlock ").split()).returncode == 0
+    words = first.removeprefix("patchlock ").split()
+    assert words[words.index("--source") + 1] == str(clone)
+    assert second.removeprefix("patchlock install") == first.removeprefix("patchlock patch diff")
+    assert face(*words).returncode == 0
+    at = ("--platform", "linux-x86_64", "--catalogue", str(catalogue))
+    checked = face("lock", "mini-voice", "--check", "--profile", "cpu", *at)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "clock[loud]\nspeaker<0.1 ; sys_platform == 'win32'\n",
+        "app.py": "import clock\n" + STARTS,
+    }
+    clone = upstream(tmp_path / "c", files)
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--explain", "0", "--json"),
+    )
+
+    others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
+    assert others["cuda-linux", "linux-x86_64"]["packages"] == 1
+    not_covered = 'not covered: requirements.txt:1: clock has no extra "loud"'
+    assert others["cuda-linux", "linux-x86_64"]["warnings"] == [not_covered]
+    assert json.loads(done.stdout)["data"]["lock"]["warnings"] == [not_covered]
+    assert others["rocm-linux", "linux-x86_64"]["packages"] == 1
+    cause = (
+        "only speaker{sys_platform == 'win32'}==0.3 is available and you require speaker{sys_platform == 'win32'}<0.1"
+    )
+    assert others["cpu", "windows-amd64"]["why"] == f"no set of packages satisfies the requirements: {cause}"
+    refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
+    assert ("cpu", ["windows-amd64"]) in [(one["profile"], one["platforms"]) for one in refused]
+    checked = json.loads(face("lock", "--check", "--catalogue", str(tmp_path / "x"), "--json").stdout)["data"]["pairs"]
+    assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
+
+
+def test_reason_of_a_refusal_is_whole_however_long_it_is(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, "4.10") for name in ("opencv-python", "opencv-python-headless")]
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64")
+    pages += [miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag=f"py3-none-{tag}") for tag in tags]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    needs = "opencv-python\nopencv-python-headless\nbitsandbytes\n"
+    clone = upstream(tmp_path / "c", {"requirements.txt": needs, "app.py": "import cv2\n" + STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all").stdout
+
+    refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
+    (why,) = [one["why"] for one in refused if one["profile"] == "rocm-linux"]
+    assert len(why) > 300
+    assert why.endswith("on a connected machine, or declare an [[exception]] with its reason")
+    assert f"  rocm-linux on linux-x86_64: refused: {why.removeprefix('no lock can be made: ')}\n" in told
+
+
+def test_what_nobody_has_recorded_is_to_be_looked_at_and_no_refusal(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64", "macosx_11_0_arm64")
+    pages = [miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag=f"py3-none-{tag}") for tag in tags]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "bitsandbytes\n", "app.py": STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all").stdout
+
+    app = (tmp_path / "x/patches/mini-voice/app.toml").read_text()
+    assert not [one for one in tomllib.loads(app).get("refused", ()) if one["profile"] == "rocm-linux"]
+    why = "nobody has looked which GPUs bitsandbytes 0.49.2 (requirements.txt:1) has code for; give its wheel, or "
+    assert f"  rocm-linux on linux-x86_64: no lock: {why}" in told
+    assert f"\nlook at: rocm-linux on linux-x86_64 has no lock yet: {why}" in told
+    assert "# TODO: rocm-linux on linux-x86_64 has no lock yet: nobody has looked which GPUs" in app
+
+
+def test_what_lock_says_of_a_lock_is_said_and_no_address_is_broken(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    address = f"git+https://github.com/some-body/{'a-long-name-' * 4}of-a-repository"
+    files: dict[str, str | bytes] = {
+        "requirements.txt": f"clock[loud]\n{address}\n",
+        "app.py": "import clock\n" + STARTS,
+    }
+    clone = upstream(tmp_path / "c", files)
+
+    done = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"))
+
+    says = 'not covered: requirements.txt:1: clock has no extra "loud"'
+    assert f"warning: mini-voice × cpu × linux-x86_64: {says}\n" in done.stderr
+    lines = (tmp_path / "x/patches/mini-voice/app.toml").read_text().splitlines()
+    told = [line for line in lines if line.startswith("#") and "git+" in line]
+    assert len(told) > 1
+    assert all(address in line for line in told)
+
+
+def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {"requirements.txt": "clock\nspeaker<0.1 ; sys_platform == 'linux'\n", "app.py": "import clock\n" + STARTS}
+    clone, own = upstream(tmp_path / "c", dict(files)), tmp_path / "x"
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(own), "--profile", "all"),
+        *("--explain", "0", "--platform", "linux-x86_64"),
+    )
+
+    assert done.returncode == 1
+    assert "no lock: mini-voice × cpu × linux-x86_64: no set of packages" in done.stdout
+    assert "  cpu on windows-amd64: 1 package\n" in done.stdout
+    assert "  cuda-linux on linux-x86_64: refused: no set of packages" in done.stdout
+    assert not any(line.startswith("start ") for line in done.stderr.splitlines()), done.stderr  # nothing to start
+    assert (own / "lockfiles/mini-voice/cpu.windows-amd64.txt").is_file()
+    checked = json.loads(face("lock", "--check", "--catalogue", str(own), "--json").stdout)["data"]["pairs"]
+    assert [one["pair"] for one in checked if one["state"] not in {"fresh", "refused"}] == [
+        "mini-voice × cpu × linux-x86_64"
+    ]
+
+
+def test_further_pairs_get_edits_of_their_own(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64")
+    pages = [miniature.wheel(tmp_path / "w", "clock", "1.0", tag=f"py3-none-{tag}") for tag in tags]
+    pages += [miniature.wheel(tmp_path / "w", "clock", "2.0", tag="py3-none-win_amd64")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock<2\n", "app.py": "import clock\n" + STARTS})
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--platform", "linux-x86_64", "--json"),
+    )
+
+    others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
+    (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert (patch["id"], patch["specifier"]) == ("clock-that-resolves", ">=2.0")
+    only_there = {profile for profile, platform in others if platform == "windows-amd64"} - {"cpu"}
+    assert set(patch["profiles"]) == only_there  # the bound is impossible for the others
+    unlocked = [pair for pair, one in others.items() if not one["packages"]]
+    assert unlocked == [("cpu", "windows-amd64")]  # it would take the lock of the profile's other platforms away
+    checked = face(
+        "lock", "mini-voice", "--check", "--source", str(clone), "--catalogue", str(tmp_path / "x"), "--json"
+    )
+    assert {one["state"] for one in json.loads(checked.stdout)["data"]["pairs"]} == {"fresh", "refused"}
+
+
+def test_what_a_profile_needs_may_be_younger_than_the_app(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(ROOT / "profiles", own / "profiles")
+    shutil.copytree(ROOT / "patches/shared", own / "patches/shared")
+    profile = own / "profiles/cuda-linux.toml"
+    bound = '\n[[constraint]]\nrequirement = "clock>=2"\nwhy = "older ones do not know the card"\nsource = "s"\n'
+    profile.write_text(profile.read_text() + bound)
+    needs = {"2.0": ("spring>=2",)}
+    files = [miniature.wheel(tmp_path / "w", "clock", one, requires=needs.get(one, ())) for one in ("1.0", "2.0")]
+    files += [miniature.wheel(tmp_path / "w", "spring", one) for one in ("1.0", "2.0")]
+    address = miniature.index(tmp_path / "index", files)
+    for page in (tmp_path / "index").glob("*/index.html"):
+        rows = page.read_text().splitlines()
+        page.write_text("\n".join(row.replace("2025-06-01", "2026-06-01") if "-2.0-" in row else row for row in rows))
+    monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-08-01T00:00:00Z")
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock\n", "app.py": "import clock\n" + STARTS})
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--catalogue", str(own), "--json"),
+    )
+
+    others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
+    assert others["cuda-linux", "linux-x86_64"]["packages"] == 2
+    newer = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["newer"]
+    assert [(one["name"], one["profiles"]) for one in newer] == [("clock", ["cuda-linux"]), ("spring", ["cuda-linux"])]
+    assert "clock==1.0" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    checked = face(
+        "lock", "mini-voice", "--check", "--source", str(clone), "--catalogue", str(tmp_path / "x"), "--json"
+    )
+    states = {one["state"] for one in json.loads(checked.stdout)["data"]["pairs"]}
+    assert states <= {"fresh", "refused"}  # no table that came later has made an earlier lock stale
+
+
+def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "first")).stdout
+    assert " with `--solve`, which looks for what keeps the rules, and writes it into the proposal\n" in told
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["packages"] == 2
+    assert data["lock"]["edits"] == ["[[exclude]] of opencv-python-headless, beside opencv-python"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
+
+
+@pytest.mark.parametrize("has_more", [False, True], ids=["a-copy", "more-than-a-copy"])
+def test_copy_of_a_module_that_only_a_library_asks_for_is_left_out(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_more: bool
+) -> None:
+    more = {"python_fire/__init__.py": ""} if has_more else {}
+    pages = [
+        miniature.wheel(tmp_path / "w", "band", "1.0", requires=("fire", "python-fire")),
+        miniature.wheel(tmp_path / "w", "fire", "0.7", files={"fire/__init__.py": "one = 1\n"}),
+        miniature.wheel(tmp_path / "w", "python-fire", "0.1", files={"fire/__init__.py": "other = 1\n"} | more),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "band\n", "app.py": "import band\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    if has_more:  # the library may ask for it because of that
+        assert data["lock"]["packages"] == 0
+        return
+    assert (data["lock"]["packages"], data["lock"]["edits"]) == (2, ["[[exclude]] of python-fire, beside fire"])
+    (exclude,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["exclude"]
+    assert (exclude["name"], exclude["profiles"]) == ("python-fire", ["cpu"])
+
+
+def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "gradio", "4.44.1", requires=("starlette",))]
+    pages += [miniature.wheel(tmp_path / "w", "starlette", version) for version in ("0.46.2", "1.6.0")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "gradio\n", "app.py": "import gradio\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["edits"] == ["[[constraint]] starlette<1, beside gradio"]
+    assert "starlette==0.46.2" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    (bound,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["constraint"]
+    assert (bound["requirement"], bound["profiles"]) == ("starlette<1", ["cpu"])
+
+
+def test_bound_of_solve_itself_goes_with_what_is_dropped(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, one) for name, one in (("gradio", "4.44.1"), ("starlette", "1.6.0"))]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "gradio\nstarlette\n", "app.py": "import gradio\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["packages"] == 1, data["lock"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    why = "starlette<1 cannot be installed for Python 3.11 on linux-x86_64"
+    assert [(one["id"], one["why"]) for one in values["patch"]] == [("no-starlette", why)]
+    assert "constraint" not in values
+
+
+def test_what_files_of_the_commits_day_needed_is_not_left_where_later_ones_are_taken(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        sdists.sdist(tmp_path / "files", "clock", "1.0", sdists.legacy("clock", tmp_path / "mark", "speaker>=2\n")),
+        miniature.wheel(tmp_path / "files", "clock", "1.1"),
+        miniature.wheel(tmp_path / "files", "speaker", "1.0"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    page = tmp_path / "index" / "clock" / "index.html"
+    old, new = page.read_text().split("<br>\n")
+    page.write_text(f"{old}<br>\n{new.replace('2025-06-01', '2026-03-01')}")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-09-01T00:00:00Z")
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    edits = json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert [edit.partition(" until")[0] for edit in edits] == ["locks take files"]
+    assert "[[metadata]]" not in (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
+
+
+def test_build_that_every_platform_needs_is_written_once(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        sdists.sdist(tmp_path / "files", "clock", "1.0", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
+        sdists.sdist(tmp_path / "files", "clock", "1.1", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
+        miniature.wheel(tmp_path / "files", "clock", "1.1"),
+        miniature.wheel(tmp_path / "files", "hands", "1.0"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    page = tmp_path / "index" / "clock" / "index.html"
+    old, *new = page.read_text().split("<br>\n")
+    later = [one.replace("2025-06-01", "2099-01-01") for one in new]  # after each day that is tried
+    page.write_text("<br>\n".join((old, *later)))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert "[[build]] of clock 1.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
+    (build,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["build"]
+    assert "platforms" not in build
+    assert build["why"].startswith("the index has no wheel of these versions among its files until 2")
+
+
+def test_newer_sdist_is_built_where_pip_would_take_it(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        miniature.wheel(tmp_path / "files", "clock", "0.1"),
+        sdists.sdist(tmp_path / "files", "clock", "2.0", sdists.made("clock", "2.0")),
+        sdists.maker(tmp_path / "files"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock.hands\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert "[[build]] of clock 2.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
