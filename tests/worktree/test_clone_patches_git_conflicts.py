@@ -447,6 +447,54 @@ def test_conflict_of_patches_that_another_clone_has_committed_is_resolved(
     assert not (fork / "gone.py").exists()
 
 
+REWRITTEN = ("1,,2,p,3,,4,p,cuda,,6,p,7,r,8,,9,r", "0,r,20,p,40,,pick,,3,,2,p,12,p,9,r,7,r")
+"""A file and what upstream has made of it, in which git's merges and `git merge-file` find other lines changed."""
+
+
+def _lines(short: str) -> str:
+    long = {"": "", "p": "pass", "r": "f(x)", "cuda": 'device = "cuda"', "pick": 'device = pick("cuda", 2)'}
+    return "".join(f"{long.get(word, f'line{word} = {word}')}\n" for word in short.split(","))
+
+
+@pytest.mark.parametrize(("words", "_side"), JOINS[:2])
+def test_conflict_of_patches_in_a_file_that_upstream_has_rewritten_is_resolved(
+    clone: Path, upstream: Path, words: tuple[str, ...], _side: str
+) -> None:
+    before, after = map(_lines, REWRITTEN)
+    commit(upstream, app=before)
+    git(clone, "pull", "-q")
+    apply(clone)
+    commit(clone)
+    commit(upstream, app=after)
+    git(clone.parent, "clone", "-q", str(clone), "fork")
+    fork = clone.parent / "fork"
+    git(fork, "remote", "add", "upstream", str(upstream))
+    git(fork, "fetch", "-q", "upstream")
+    git(fork, *words, allowed=(1,))
+    done = apply(fork)
+    assert done is not None
+    assert done.moved.left_by_git == ()
+    git(fork, "-c", "core.editor=true", words[0], "--continue")
+    apply(fork)
+    assert git(fork, "status", "--short") == ""
+    assert read(fork) == after.replace('"cuda"', "choose()")
+
+
+def test_merge_beside_the_branch_of_a_fork_is_never_taken_back(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    commit(clone)
+    git(clone.parent, "clone", "-q", "--bare", str(clone), "fork.git")
+    git(clone, "remote", "rename", "origin", "upstream")
+    git(clone, "remote", "add", "origin", str(clone.parent / "fork.git"))
+    git(clone, "fetch", "-q", "origin")
+    commit(upstream, app="first = 1\n" + FILE, other="x = 'later'\n", new='n = "cuda"\n')
+    git(clone, "fetch", "-q", "upstream")
+    git(clone, "merge", "-q", "--no-edit", "upstream/main")
+    apply(clone)
+    assert git(clone, "status", "--short") == "M new.py"
+    assert (read(clone), read(clone, "new")) == ("first = 1\n" + PATCHED, "n = choose()\n")
+
+
 @pytest.mark.parametrize(("words", "side"), JOINS)
 def test_upstreams_side_of_a_line_that_other_patches_have_made_is_named(
     clone: Path, upstream: Path, words: tuple[str, ...], side: str

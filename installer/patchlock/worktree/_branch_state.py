@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.model.identities import CommitId
-from patchlock.worktree import trees
+from patchlock.worktree import _merge, trees
 from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
@@ -56,9 +56,9 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
     name, other = unfinished(repository)
     tips = _tips(repository)
     patched = trees.upstream_of(repository, applied) if applied else None
-    shared = _newest_common(repository, patched, tips) if patched else None
+    shared = _newest(repository, _common(repository, patched, tips)) if patched else None
     tips += [patched] if patched and patched not in tips else []
-    upstream = _newest_common(repository, other or head, tips)
+    upstream = _upstreams(tree, _common(repository, other or head, tips), applied, shared)
     commits = _count(repository, head, tips) if tips else 0
     return BranchState(
         head=head,
@@ -105,16 +105,53 @@ def _tips(repository: Path) -> list[CommitId]:
     return [CommitId(commit) for commit in dict.fromkeys(listed)]
 
 
-def _newest_common(repository: Path, commit: CommitId, tips: Iterable[CommitId]) -> CommitId | None:
-    """Give the newest commit that a branch shares with upstream; None where no commit is known to be upstream's."""
-    tips = tuple(tips)
-    if not tips:
-        return None
-    done = git("merge-base", "--all", commit, *tips, repository=repository, allowed=(0, 1, 128)).text.split()
-    if len(done) < 2:
-        return CommitId(done[0]) if done else None
-    newest = git("rev-list", "--max-count=1", "--date-order", *done, repository=repository).text
-    return CommitId(newest)
+def _common(repository: Path, commit: CommitId, tips: Iterable[CommitId]) -> list[CommitId]:
+    """Give the newest commits that a branch shares with upstream: one of each remote branch that was merged there."""
+    words = ("merge-base", "--all", commit, *tips)
+    if len(words) < 4:
+        return []
+    return [CommitId(one) for one in git(*words, repository=repository, allowed=(0, 1, 128)).text.split()]
+
+
+def _newest(repository: Path, commits: Sequence[CommitId]) -> CommitId | None:
+    if len(commits) < 2:
+        return next(iter(commits), None)
+    return CommitId(git("rev-list", "--max-count=1", "--date-order", *commits, repository=repository).text)
+
+
+def _upstreams(
+    tree: trees.Tree, commits: Sequence[CommitId], applied: CommitId | None, shared: CommitId | None
+) -> CommitId | None:
+    """Choose upstream's commit where several were merged, as a fork's own remote branch has not only upstream's.
+
+    Nothing goes back behind upstream's commit that was last patched, and a commit that holds the patches is the fork's.
+    """
+    if len(commits) > 1 and applied is not None and shared is not None:
+        commits = [one for one in commits if trees.is_ancestor(tree.repository, shared, one)] or commits
+    if len(commits) > 1 and applied is not None:
+        held = {one: sum(_patched_files(tree, applied, one)) for one in commits}
+        commits = [one for one in commits if held[one] == min(held.values())]
+    return _newest(tree.repository, commits)
+
+
+def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId) -> bool:
+    """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
+    return any(_patched_files(tree, applied, head))
+
+
+def _patched_files(tree: trees.Tree, applied: CommitId, head: CommitId) -> Iterator[bool]:
+    """Say of each file that we patched whether a commit holds that, edited since or not."""
+    repository = tree.repository
+    before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
+    ours = [path for path in after if before.get(path) != after[path] and path in now]
+    listed = [state[path] for state in (before, after, now) for path in ours if path in state]
+    data = trees.contents(repository, listed)
+    for path in ours:
+        if path not in before:  # only we have made such a file
+            yield True
+            continue
+        mine, old, new = (data[state[path].blob] for state in (now, before, after))
+        yield _merge.has_most(repository, path, mine, old, new)
 
 
 def _count(repository: Path, head: CommitId, tips: Iterable[CommitId]) -> int:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.worktree import _branch_state, _merge, _snapshot, trees
+from patchlock.worktree import _branch_state, _merge, _snapshot, _tree_merge, trees
 from patchlock.worktree._branch_state import BranchState, Unmerged
 from patchlock.worktree._goal import ByMeaning
 from patchlock.worktree._known_versions import KnownVersions
@@ -91,13 +91,31 @@ def _users_side(tree: Tree, path: PurePosixPath, unmerged: Unmerged, pulled: Ent
         unmerged.ours is None or unmerged.theirs is None
     ):  # one side has removed it: where upstream has, the other is his
         return (mine, True) if pulled is None and mine in {unmerged.ours, unmerged.theirs} else None
-    left = _merge.merge(tree.repository, path, unmerged.ours, unmerged.base or b"", unmerged.theirs)
-    if _branch_state.without_labels(left.data) != _branch_state.without_labels(mine):
+    if not _is_untouched(tree, path, unmerged, mine):
         return None if _branch_state.has_markers(mine) else (mine, False)
     known = trees.content(tree.repository, pulled) if pulled and pulled.is_file else None
     if unmerged.ours == known:
         return unmerged.theirs, True
     return (unmerged.ours, True) if unmerged.theirs == known else None
+
+
+def _is_untouched(tree: Tree, path: PurePosixPath, unmerged: Unmerged, mine: bytes) -> bool:
+    """Tell whether a file is as git has left it; its merges find changed lines in another way than its stashes."""
+    ours, theirs = unmerged.ours or b"", unmerged.theirs or b""
+    wanted = _branch_state.without_labels(mine)
+    if (
+        _branch_state.without_labels(_merge.merge(tree.repository, path, ours, unmerged.base or b"", theirs).data)
+        == wanted
+    ):
+        return True
+    if not _tree_merge.is_possible():
+        return False
+    base = None if unmerged.base is None else _stored(tree, unmerged.base, unmerged)
+    joined, _ = _tree_merge.merge_paths(
+        tree, {path: (base, _stored(tree, ours, unmerged), _stored(tree, theirs, unmerged))}
+    )
+    entry = joined[path]
+    return entry is not None and _branch_state.without_labels(trees.content(tree.repository, entry)) == wanted
 
 
 def _place_of(path: PurePosixPath) -> PurePosixPath:

@@ -328,7 +328,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
 def is_committed(tree: Tree) -> bool:
     """Tell whether the commit that is checked out holds what we patched, so that `undo` leaves it there."""
     applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    return applied is not None and head is not None and upstream_files.has_committed(tree, applied, head)
+    return applied is not None and head is not None and _branch_state.has_committed(tree, applied, head)
 
 
 def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:

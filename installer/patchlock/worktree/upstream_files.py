@@ -152,7 +152,7 @@ def commit_to_patch(tree: Tree, applied: CommitId | None) -> CommitId:
     head, upstream = where.head or CommitId(""), where.upstream or CommitId("")
     if where.unfinished in {"merge", "rebase"} or not where.commits:
         return upstream
-    return upstream if applied is not None and has_committed(tree, applied, head) else head
+    return upstream if applied is not None and _branch_state.has_committed(tree, applied, head) else head
 
 
 def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, result: Patched) -> Iterator[ReplacedEdit]:
@@ -177,22 +177,6 @@ def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> Comm
         return CommitId(git(*asked, repository=tree.repository, allowed=(0, 1)).text) or None
     where = _branch_state.read(tree, None)
     return where.upstream if where.commits else None
-
-
-def has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
-    """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
-    repository = tree.repository
-    before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
-    ours = [path for path in after if before.get(path) != after[path] and path in now]
-    listed = [state[path] for state in (before, after, now) for path in ours if path in state]
-    data = trees.contents(repository, listed)
-    for path in ours:
-        if path not in before:  # only we have made such a file
-            return True
-        mine, old, new = (data[state[path].blob] for state in (now, before, after))
-        if _merge.has_most(repository, path, mine, old, new):
-            return True
-    return False
 
 
 def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId:
