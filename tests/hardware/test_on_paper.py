@@ -84,7 +84,7 @@ def test_old_one_stops_and_an_unseen_one_is_told() -> None:
         ("kernel", True, True),
         ("adrenalin", False, True),
     ]
-    assert "sudo apt-get install --yes linux-generic-hwe-24.04" in old[0].remedy
+    assert 'sudo apt-get install --yes "linux-generic-hwe-$(lsb_release -rs)"' in old[0].remedy
     assert _versions(LINUX, _condition("kernel", ">=6.8")) == ()
     assert _versions(LINUX, _condition("windows", ">=11")) == (), "nothing of another system is asked"
 

@@ -128,7 +128,7 @@ def doctor_command(
     if missing is not None:
         raise missing
     if findings or lines or not look.refusal:
-        _output.echo(_summary(findings, app, is_unknown=is_unknown))
+        _output.echo(_summary(findings, app, profile, is_unknown=is_unknown))
     return 1 if certain else 0
 
 
@@ -306,8 +306,8 @@ def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
 _UNKNOWN = "No known problem is behind that message"
 
 
-def _summary(findings: tuple[Finding, ...], app: str | None, *, is_unknown: bool) -> str:
-    named = f" {app}" if app else ""
+def _summary(findings: tuple[Finding, ...], app: str | None, profile: str | None, *, is_unknown: bool) -> str:
+    named = "".join([f" {app}" if app else "", f" --profile {profile}" if profile else ""])
     itself = _launcher.own_command(_options.home())
     file = "one file for a bug report, with facts about this machine and the last errors, but no names"
     report = f"{file}:\n  {itself} report"
