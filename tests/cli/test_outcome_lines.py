@@ -20,7 +20,7 @@ def outcome(patch: str, kind: KIND, path: str = "", *lines: int, detail: str = "
 
 OUTCOMES = (
     outcome("helper", KIND.NEEDED, "helper.py", 1, op="add-file"),
-    outcome("device", KIND.NEEDED, "app.py", 3, 3, 7),
+    outcome("device", KIND.NEEDED, "app.py", 7, 3, 3),
     outcome("device", KIND.NEEDED, "b.py", 1),
     outcome("device", KIND.FIXED_UPSTREAM, "helper.py", 1, 1),
     outcome("device", KIND.FIXED_UPSTREAM, "c.py", 2),

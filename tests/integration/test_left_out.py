@@ -144,6 +144,19 @@ def test_required_patch_that_fails_names_the_command_that_goes_on_without_it(
     assert (clone / "app.py").read_text() == 'first = 2\n\n\ndevice = "cpu"\n'
 
 
+def test_diff_names_the_required_patch_that_it_lacks(clone: Path, write: Path, patchlock: Patchlock) -> None:
+    write.write_text(write.read_text() + patch("stuck", "first", "last", STUCK.replace("2", "3"), "app.py"))
+    done = patchlock("patch", "diff", *options(clone))
+    assert (done.returncode, "+first = 2" in done.stdout) == (1, True)
+    assert "1 patch does not do what it says, so the diff is not complete" in done.stderr
+    assert "stuck: app.py:1: ambiguous: 3 places expected, 1 found" in done.stderr
+    assert f"`patchlock patch diff --patches {write} --source {clone} --without stuck`" in done.stderr
+    found = json.loads(patchlock("patch", "diff", *options(clone), "--json").stdout)
+    assert (found["ok"], "+first = 2" in found["data"]["diff"], found["error"]["code"]) == (False, True, "patch")
+    done = patchlock("patch", "diff", *options(clone), "--without", "stuck")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_advisory_patch_that_fails_is_a_warning_and_stops_nothing(
     clone: Path, write: Path, patchlock: Patchlock
 ) -> None:
@@ -155,6 +168,8 @@ def test_advisory_patch_that_fails_is_a_warning_and_stops_nothing(
     assert (clone / "app.py").read_text() == 'first = 2\n\n\ndevice = "cpu"\n'
     assert patchlock("patch", "apply", *options(clone)).stdout.endswith(": nothing to do\n")
     shown = patchlock("patch", "status", *options(clone))
+    assert (shown.returncode, shown.stderr) == (0, f"warning: {said}\n")
+    shown = patchlock("patch", "diff", *options(clone))
     assert (shown.returncode, shown.stderr) == (0, f"warning: {said}\n")
     data = json.loads(patchlock("patch", "status", *options(clone), "--json").stdout)["data"]
     assert (data["warnings"], data["failures"]) == ([said], [])

@@ -109,6 +109,17 @@ def test_optional_patch_is_taken_and_left_by_its_name(folder: Path, patchlock: P
     assert 'mini has no patch "quite" on tiny; did you mean "quiet"?' in done.stderr
 
 
+def test_profile_that_the_app_refuses_is_warned_of_and_patched(
+    folder: Path, world: World, patchlock: Patchlock
+) -> None:
+    with world.app.open("a") as file:
+        file.write('\n[[refused]]\nprofile = "tiny"\nwhy = "it hums"\nsource = "tests"\n')
+    done = patchlock("patch", "apply", "mini", "--profile", "tiny", "--source", str(folder))
+    told = "warning: mini does not support tiny: it hums; it is patched all the same"
+    assert (done.returncode, done.stderr.splitlines()) == (0, [told])
+    assert "2 files written" in done.stdout
+
+
 @pytest.mark.parametrize("words", [("apply",), ("status",), ("status", "mini"), ("hooks", "--remove")], ids=" ".join)
 def test_catalogue_that_the_patches_came_from_is_remembered(
     folder: Path, world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

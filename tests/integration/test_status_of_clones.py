@@ -21,7 +21,8 @@ def conflicting(clone: Path, patchlock: Patchlock) -> Path:
     folder = clone.rename(clone.parent / "my clone")
     assert patchlock("patch", "apply", *_options(folder)).returncode == 0
     (folder / "app.py").write_text((folder / "app.py").read_text().replace("choose()", "mine()"))
-    assert patchlock("patch", "undo", "--source", str(folder)).returncode == 1
+    done = patchlock("patch", "undo", "--source", str(folder))
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, f"the patches are not taken out of {folder} yet")
     return folder
 
 
@@ -36,7 +37,7 @@ def _command(line: str) -> list[str]:
 def test_conflicts_of_an_undo_go_on_with_it(conflicting: Path, patchlock: Patchlock) -> None:
     said = patchlock("patch", "status", *_options(conflicting)).stdout.splitlines()
     (line,) = (line for line in said if line.startswith("conflicts wait"))
-    assert line == f"conflicts wait for you in app.py: choose, then `patchlock patch undo --source '{conflicting}'`"
+    assert line == f"conflicts wait for you in app.py:4,8: choose, then `patchlock patch undo --source '{conflicting}'`"
     (conflicting / "app.py").write_text("mine = 1\n")
     assert patchlock(*_command(line)).returncode == 0
     assert git(conflicting, "status", "--short").split() == ["M", "app.py"]

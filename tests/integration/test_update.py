@@ -327,8 +327,29 @@ def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: 
         in done.stderr
     )
     assert "cpu  waits for the conflict in app.py\n" in done.stdout
+    told = f"conflicts wait for you in app.py:1,5: choose, then `patchlock patch apply --source {clone}`"
+    shown = patchlock("patch", "status", *options)
+    assert (shown.returncode, told in shown.stdout.splitlines()) == (1, True)
+    diff = patchlock("patch", "diff", *options)
+    assert (diff.returncode, "conflicts wait for you in app.py:1,5" in diff.stderr) == (1, True)
+    assert not json.loads(patchlock("patch", "status", *options, "--json").stdout)["ok"]
     assert patchlock("patch", "apply", "--abort", "--source", str(clone)).returncode == 0
     assert (clone / "app.py").read_text() == "first = 'mine'\n\n\ndevice = choose()\n"
+
+
+def test_conflict_markers_that_are_committed_end_every_command_with_1(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("first = 1", "first = 'mine'"))
+    change(clone.parent / "public", "first = 1", "first = 'theirs'")
+    assert patchlock("patch", "update", *options).returncode == 1
+    git(clone, "commit", "-q", "-a", "-m", "too early")
+    what = "patchlock's conflict markers stand in app.py:1,5"
+    for command in ("apply", "status", "diff"):
+        done = patchlock("patch", command, *options)
+        assert (done.returncode, what in done.stdout + done.stderr) == (1, True), done
+        said = json.loads(patchlock("patch", command, *options, "--json").stdout)
+        assert (said["ok"], said["error"]["what"]) == (False, what)
 
 
 def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlock: Patchlock) -> None:

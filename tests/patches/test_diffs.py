@@ -235,7 +235,7 @@ def test_file_is_added_and_settles(content: str) -> None:
 def test_other_content_is_refused(present: str, line: int) -> None:
     located = AddFile(content="a\nc\n").locate(read(present))
     assert located.edits == ()
-    assert [(r.line, r.why) for r in located.refusals] == [(line, "upstream has this file now, with other content")]
+    assert [(r.line, r.why) for r in located.refusals] == [(line, "this file is there already, with other content")]
 
 
 @pytest.mark.parametrize("content", ["", "\ufeff"])

@@ -9,7 +9,7 @@ import pytest
 from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
 
 from patchlock.model.errors import SourceConflictError
-from patchlock.worktree import clone_patches, move, trees
+from patchlock.worktree import clone_patches, manifest, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -145,7 +145,7 @@ def test_edits_that_meet_are_left_as_git_leaves_them(clone: Path, upstream: Path
     assert git(clone, "status", "--short") == "UU app.py"
     assert git(clone, "show", ":2:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'mine'")
     assert git(clone, "show", ":3:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'theirs'")
-    with pytest.raises(SourceConflictError, match="still has conflict markers") as caught:
+    with pytest.raises(SourceConflictError, match=r"app\.py:4,8 still has conflict markers") as caught:
         apply(clone)
     assert caught.value.remedy == (
         f"choose between the two sides in each, and run `patchlock patch apply --continue --source {clone}`; "
@@ -249,6 +249,38 @@ def test_undo_leaves_what_the_user_made_of_both_sides_to_him(clone: Path) -> Non
     moved = clone_patches.undo(trees.open_tree(clone))
     assert moved.conflicts == (PurePosixPath("app.py"),)
     assert all(line in read(clone) for line in ('device = ("both")\n', 'device = ("cuda", "mine"\n'))
+    assert "<<<<<<< patchlock/yours\n" in read(clone)
+    assert ">>>>>>> patchlock/unpatched\n" in read(clone)
+    assert manifest.read(trees.open_tree(clone)) is None
+    clone_patches.abort(trees.open_tree(clone))
+    known = manifest.read(trees.open_tree(clone))
+    assert (read(clone), known and known.name) == (both, "test")
+
+
+@pytest.mark.parametrize("place", ["the clone", "a fresh clone"])
+def test_conflict_markers_that_the_user_has_committed_are_no_success(clone: Path, upstream: Path, place: str) -> None:
+    _conflict(clone, upstream)
+    git(clone, "commit", "-q", "-a", "-m", "committed too early")
+    folder = clone
+    if place != "the clone":
+        folder = clone.with_name("fresh")
+        git(clone, "clone", "-q", str(clone), str(folder))
+    again = f"patchlock patch apply --source {clone}" if folder == clone else ""
+    tree, cache = trees.open_tree(folder), clone.parent / "cache"
+    for _ in range(2):
+        with pytest.raises(SourceConflictError, match=r"patchlock's conflict markers stand in app\.py:4,8") as caught:
+            apply(folder)
+        assert again in caught.value.remedy
+    commit_of, _, outcomes = clone_patches.status(tree, WANTED, cache)
+    assert {outcome.detail for outcome in outcomes if str(outcome.path) == "app.py"} <= {
+        "waits for the conflict in app.py"
+    }
+    found = clone_patches.unchosen(tree, WANTED, commit_of)
+    assert found is not None
+    assert found.what == "patchlock's conflict markers stand in app.py:4,8"
+    (folder / "app.py").write_text(PATCHED.replace("line4 = 4", "line4 = 'mine'"))
+    assert apply(folder) is not None
+    assert clone_patches.unchosen(tree, WANTED, commit_of) is None
 
 
 def test_edits_that_the_user_gives_up_later_do_not_come_back(clone: Path) -> None:

@@ -63,6 +63,12 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
         raise RefusedError(_refused(app, profile, platform, why), where=source, remedy=remedy)
 
 
+def refused_everywhere(app: AppSummary, profile: Profile) -> str:
+    """Say why the catalogue refuses an app on each platform of a profile, a clause; "" where it does not."""
+    found = [refusal_reason(app, profile, platform) for platform in profile.platforms]
+    return found[0][0] if found[0] is not None and None not in found else ""
+
+
 def limits(app: AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> AppLimits:
     """Say which profiles of a platform nobody gets for an app unless he names them, and which leave it on the CPU."""
     there = tuple(one for one in profiles if platform in one.platforms)

@@ -18,6 +18,7 @@ from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request, Upstream
+    from patchlock.model.errors import SourceConflictError
     from patchlock.model.patch import Outcome, Patched
     from patchlock.worktree.move import Backup
 
@@ -78,7 +79,7 @@ def status_command(
         looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
     found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
     place = f" in {looked.folder}" if looked.folder else ""
-    error = engine.incomplete_error(found, f"{looked.name}{place}", looked.command)
+    error = looked.unchosen or engine.incomplete_error(found, looked.where, looked.command)
     if as_json:
         data = {
             "commit": looked.commit,
@@ -99,9 +100,8 @@ def status_command(
     at_source = f"--source {command_lines.quoted(looked.folder)}"
     if looked.finishing:
         _output.echo(f"a move is half done: `patchlock patch {looked.finishing} {at_source}` finishes it")
-    if looked.conflicts:
-        names = ", ".join(map(str, looked.conflicts))
-        _output.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
+    if looked.unchosen:
+        _output.echo(f"{looked.unchosen.what}: {looked.unchosen.remedy}")
     _patch_clones.tell_backups(looked.folder, looked.backups)
     return 1 if error is not None else 0
 
@@ -115,7 +115,7 @@ class _Looked:
     folder: str
     """Of a clone of the user's, or ""."""
     command: str
-    """What puts the patches into that clone, or ""."""
+    """What puts the patches into that clone, or shows them without some; or ""."""
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
@@ -123,11 +123,16 @@ class _Looked:
     """The app's folder, from the root of the clone."""
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files in which both sides of a move still stand between markers."""
+    unchosen: SourceConflictError | None = None
+    """Says so, also of conflicts that the user has committed."""
     backups: tuple[Backup, ...] = ()
     finishing: str = ""
     """The words that finish a move that was cut off, or ""."""
-    choosing: str = "apply"
-    """The word that goes on after conflicts."""
+
+    @property
+    def where(self) -> str:
+        """The patches and the clone, for an error."""
+        return f"{self.name} in {self.folder}" if self.folder else self.name
 
 
 def _remembered(app: str | None, profile: str | None, source: str | None, catalogue: Path | None) -> _Looked | None:
@@ -166,6 +171,7 @@ def _look(
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
+    command: str = "apply",
 ) -> _Looked:
     """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
     from patchlock.locks.lock_request import read_upstream
@@ -183,7 +189,7 @@ def _look(
             name=name,
             profile=profile,
             folder=folder,
-            command=clone_patches.command_for(tree, wanted, "apply"),
+            command=clone_patches.command_for(tree, wanted, command),
             commit=commit,
             patched=patched,
             outcomes=outcomes,
@@ -191,7 +197,7 @@ def _look(
             conflicts=move.conflicted(tree) or (),
             backups=move.backups(tree),
             finishing=move.finishing_words(tree),
-            choosing="undo" if move.waits_for_undo(tree) else "apply",
+            unchosen=clone_patches.unchosen(tree, wanted, commit),
         )
     if added or left_out:
         raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")
@@ -272,7 +278,7 @@ def diff_command(
     revision: str | None,
     catalogue: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Print the difference between upstream and the patched source, as a unified diff.
 
     Written to a file or a pipe, it is what `git apply` takes, byte for byte.
@@ -282,14 +288,21 @@ def diff_command(
       patchlock patch diff demo --profile cpu
       patchlock patch diff --source ~/xtts-webui
     """
-    from patchlock.patches.outcomes import diff
+    from patchlock.patches import engine
+    from patchlock.patches.outcomes import diff, warnings
     from patchlock.worktree.git_diff import git_diff
 
-    looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
+    looked = _look(app, profile, file, added, left_out, source, revision, catalogue, "diff")
     changes = looked.patched.changes
+    incomplete = engine.incomplete_error(looked.patched, looked.where, looked.command, so="so the diff is not complete")
+    error = looked.unchosen or incomplete
     if as_json:
-        _output.succeed("patch diff", {"commit": looked.commit, "diff": diff(changes)})
-    elif _output.is_terminal(sys.stdout):
+        return _output.succeed("patch diff", {"commit": looked.commit, "diff": diff(changes)}, error)
+    if _output.is_terminal(sys.stdout):
         _output.diff(diff(changes))
     else:
         _output.file_bytes(git_diff(changes, looked.directory))
+    _patch_clones.warn(warnings(looked.patched))
+    if error is not None:
+        raise error
+    return 0

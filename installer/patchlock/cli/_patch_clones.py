@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
@@ -150,17 +151,24 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
-    written = len(moved.written)
-    _output.echo(
-        f"the patches are taken out of {written} file{'' if written == 1 else 's'} of {tree.root}{_kept(moved)}"
-    )
+    _output.echo(f"{_taken_out(tree, moved)}{_kept(moved)}")
     if is_committed:
-        way = "commit what has changed to take them out there too" if written else "so they stay in your files"
+        way = "commit what has changed to take them out there too" if moved.written else "so they stay in your files"
         _output.echo(f"your last commit still has patches: {way}")
     tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error
     return 0
+
+
+def _taken_out(tree: Tree, moved: Moved) -> str:
+    """Say of how many files the patches are taken out; those in which conflicts wait do not count."""
+    count = len({*moved.written} - {*moved.conflicts})
+    if count:
+        return f"the patches are taken out of {count} file{'' if count == 1 else 's'} of {tree.root}"
+    if moved.conflicts:
+        return f"the patches are not taken out of {tree.root} yet"
+    return f"no file of {tree.root} had to be changed"
 
 
 @click.command("hooks")
@@ -245,6 +253,7 @@ def _all_patches(
     file: Path | None,
     choice: Choice,
 ) -> PatchSet:
+    from patchlock.catalogue import app_summaries, pairs
     from patchlock.model.errors import NotPatchedError, UsageError
     from patchlock.worktree import patch_sets
 
@@ -274,7 +283,9 @@ def _all_patches(
     if chosen is None:
         chosen = _options.request(catalogue, name, None).profile.name
     kept = known.chosen if known and known.name == name else ()
-    return patch_sets.of_app(opened, name, opened.profile(chosen).name, kept, choice)
+    machine, summary = opened.profile(chosen), app_summaries.read_summary(opened.root, name)
+    wanted = patch_sets.of_app(opened, name, machine.name, kept, choice)
+    return dataclasses.replace(wanted, refused=pairs.refused_everywhere(summary, machine))
 
 
 def _catalogue_of(known: Manifest | None, folder: Path | None, app: str | None) -> Path | None:
@@ -466,5 +477,6 @@ def _kept(moved: Moved) -> str:
     edits = "your other edits" if moved.replaced else "your edits"
     told = f"; {edits} are kept in {', '.join(map(str, kept))}" if kept else ""
     if moved.unstaged:
-        told += f"; {', '.join(map(str, moved.unstaged))} is no longer staged, see `patchlock patch status`"
+        verb = "is" if len(moved.unstaged) == 1 else "are"
+        told += f"; {', '.join(map(str, moved.unstaged))} {verb} no longer staged, see `patchlock patch status`"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told

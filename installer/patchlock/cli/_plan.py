@@ -289,7 +289,7 @@ def _word(outcome: Outcome, is_done: bool, is_own: bool) -> str:
 def _where(outcome: Outcome) -> str:
     if outcome.detail.startswith(WAITS):
         return ""
-    lines = ",".join(map(str, dict.fromkeys(site.line for site in outcome.sites)))
+    lines = ",".join(map(str, sorted({site.line for site in outcome.sites})))
     path = visible_name(str(outcome.path or ""))
     place = f"{path}:{lines}" if lines and path else path
     is_said = not outcome.detail or (outcome.kind is OutcomeKind.GONE and outcome.detail == NOTHING)

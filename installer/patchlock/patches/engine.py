@@ -101,8 +101,10 @@ def require_complete(patched: Patched, where: str, command: str = "") -> None:
         raise wrong
 
 
-def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchError | None:
-    """Say in one error which required patches could not do what they say; None where all could.
+def incomplete_error(
+    patched: Patched, where: str, command: str = "", *, so: str = "so nothing was changed"
+) -> PatchError | None:
+    """Say in one error which required patches could not do what they say, and what came of it; None where all could.
 
     Args: as for `require_complete`.
     """
@@ -112,12 +114,11 @@ def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchEr
     if command:  # in a clone of the user's; else at the commit that the catalogue names
         without = " ".join([command, *(f"--without {name}" for name in wrong)])
         remedies = ["use the commit that the patches were written for", "correct the patch"]
-        remedies.append(f"go on without it: `{without}`")
+        remedies.append(f"go on without {'it' if len(wrong) == 1 else 'them'}: `{without}`")
     else:
         remedies = ["correct the patch", "leave it out (one of a shared set by `without` in [app] of app.toml)"]
     return PatchError(
-        f"{len(wrong)} patch{'es do not do what they say' if len(wrong) > 1 else ' does not do what it says'}, "
-        "so nothing was changed",
+        f"{len(wrong)} patch{'es do not do what they say' if len(wrong) > 1 else ' does not do what it says'}, {so}",
         where=where,
         remedy=f"{', '.join(remedies[:-1])}, or {remedies[-1]}",
         evidence=[text for texts in wrong.values() for text in texts],

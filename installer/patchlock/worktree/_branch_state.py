@@ -13,6 +13,7 @@ from patchlock.worktree import _merge, trees
 from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
+_OURS = re.compile(rb"^(?:<{7}|>{7}) patchlock/(?:worktrees/[^\s/]+/)?(?:yours|patched|unpatched)\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +189,11 @@ def has_markers(data: bytes) -> bool:
     """Tell whether a file still has both ends of a conflict in it."""
     found = {match[1] for match in _MARKERS.finditer(data)}
     return {b"<" * 7, b">" * 7} <= found
+
+
+def our_markers(data: bytes) -> tuple[int, ...]:
+    """Give the lines, from 1, on which markers of a conflict stand that a move of ours has left."""
+    return tuple(data.count(b"\n", 0, match.start()) + 1 for match in _OURS.finditer(data))
 
 
 def without_labels(data: bytes) -> bytes:

@@ -121,7 +121,8 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
         else:
             both.append(path)
     if both:
-        _join(tree, plan, result, {path: (base[path], mine.get(path), new.get(path)) for path in both}, goal)
+        sides = {path: (base[path], mine.get(path), new.get(path)) for path in both}
+        _join(tree, plan, result, sides, goal, takes_out=takes_out)
     _decide(tree, plan, snapshot, result, stands, new, wanted, goal, crlf)
     return snapshot, plan
 
@@ -205,6 +206,8 @@ def _join(
     result: dict[PurePosixPath, Entry | None],
     sides: Sides,
     goal: Goal,
+    *,
+    takes_out: bool,
 ) -> None:
     """Join the paths that both sides have changed, and tell what became of each."""
     if not _tree_merge.is_possible():
@@ -217,7 +220,7 @@ def _join(
     for path, (_, mine, new) in sides.items():
         if "120000" in {mine and mine.mode, new and new.mode} and mine and new and mine.mode != new.mode:
             raise _is_link(tree, path)
-    joined, conflicts = _tree_merge.merge_paths(tree, sides)
+    joined, conflicts = _tree_merge.merge_paths(tree, sides, takes_out=takes_out)
     for path, (base, mine, new) in sides.items():
         stages = conflicts.get(path, set())
         if not stages:
@@ -284,12 +287,13 @@ def _by_other_means(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versi
     return chosen if made is not None else None
 
 
-def rejoin(tree: Tree, sides: Sides) -> Plan:
+def rejoin(tree: Tree, sides: Sides, *, takes_out: bool) -> Plan:
     """Join what the user has changed while a move was cut off with what it was to write.
 
     Args:
         tree: the working tree.
         sides: path → what stood there when the move was worked out, what stands there now, what it writes.
+        takes_out: the move takes the patches out.
     """
     plan = Plan()
     both = {}
@@ -301,7 +305,7 @@ def rejoin(tree: Tree, sides: Sides) -> Plan:
             plan.removes.append(path)
         elif mine != new:
             both[path] = (base, mine, new)
-    joined, conflicts = _tree_merge.merge_paths(tree, both) if both else ({}, {})
+    joined, conflicts = _tree_merge.merge_paths(tree, both, takes_out=takes_out) if both else ({}, {})
     for path, versions in both.items():
         stages = conflicts.get(path, set())
         entry = joined[path]

@@ -13,8 +13,8 @@ from patchlock.worktree import _merge, trees
 from patchlock.worktree.trees import Entries, Entry, Tree
 from patchlock.worktree.upstream_cache import git, quoted
 
-_REFS = ("base", "yours", "patched")
-"""Refs, while both sides are joined; the names of the last two stand behind the markers of a conflict."""
+_REFS = ("base", "yours")
+"""Refs, while both sides are joined; the last one's name stands behind the marker of the user's side."""
 _OLDEST = (2, 38)
 """Version of git that has `merge-tree --write-tree`."""
 
@@ -57,14 +57,21 @@ def merge_file(
     return trees.stored_file(tree, joined.data, mine.mode) if joined.is_clean else None
 
 
-def merge_paths(tree: Tree, sides: Sides) -> tuple[dict[PurePosixPath, Entry | None], dict[PurePosixPath, set[int]]]:
+def merge_paths(
+    tree: Tree, sides: Sides, *, takes_out: bool = False
+) -> tuple[dict[PurePosixPath, Entry | None], dict[PurePosixPath, set[int]]]:
     """Join both sides of some paths with `git merge-tree`.
+
+    Args:
+        tree: the working tree.
+        sides: path → what both come from, the user's, ours.
+        takes_out: ours is without the patches, so that its marker says so.
 
     Returns:
         What each path becomes, with markers where both sides meet; and the stages of each conflict.
     """
     repository = tree.repository
-    names = [tree.ref(name) for name in _REFS]
+    names = [tree.ref(name) for name in (*_REFS, "unpatched" if takes_out else "patched")]
     stream = []
     for number, name in enumerate(names):
         stream.append(f"reset {name}\ncommit {name}\nmark :{number + 1}\n".encode())

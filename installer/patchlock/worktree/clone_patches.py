@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
-from patchlock.model.errors import NotPatchedError, UpstreamError
+from patchlock.model.errors import NotPatchedError, SourceConflictError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
@@ -93,6 +93,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, upstream)
     known = manifest.read(tree)
     command = command_for(tree, wanted, "apply" if is_there else "update")
+    if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
+        raise error
     engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
@@ -122,6 +124,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         outcomes=_drifts_only(patched, outcomes),
         moved=moved,
         warnings=(
+            *_told_refused(wanted),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
@@ -139,6 +142,11 @@ def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
 def _once_there(known: Manifest) -> set[str]:
     there = APPLIED | {OutcomeKind.FIXED_UPSTREAM}  # by a commit of a fork, where the clone is new
     return {*known.lost, *(outcome.patch for outcome in known.outcomes if outcome.kind in there)}
+
+
+def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
+    told = f"{wanted.name} does not support {wanted.profile}: {wanted.refused}; it is patched all the same"
+    return (told,) if wanted.refused else ()
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
@@ -291,6 +299,26 @@ def is_current(tree: Tree, wanted: PatchSet) -> bool:
     return not (tree.is_clone and _branch_state.unfinished(tree.repository)[0])
 
 
+def unchosen(tree: Tree, wanted: PatchSet, upstream: CommitId) -> SourceConflictError | None:
+    """Say in which files the user has not chosen between both sides of a conflict, though he may have committed them.
+
+    Args:
+        tree: the folder.
+        wanted: the patches.
+        upstream: the commit that is patched.
+    """
+    waiting = move.conflicted(tree) or ()
+    marked = [path for path in upstream_files.marked(tree, wanted, upstream) if path not in waiting]
+    if not waiting and not marked:
+        return None
+    told = [f"conflicts wait for you in {move.marked_places(tree, waiting)}"] if waiting else []
+    told += [f"patchlock's conflict markers stand in {move.marked_places(tree, marked)}"] if marked else []
+    word, is_known = "undo" if move.waits_for_undo(tree) else "apply", manifest.read(tree) is not None
+    short = f"patchlock patch {word} --source {command_lines.quoted(str(tree.root))}"
+    again = short if is_known or word == "undo" else command_for(tree, wanted, word)
+    return SourceConflictError(" and ".join(told), where=str(tree.root), remedy=f"choose, then `{again}`")
+
+
 def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:
     """Say what became of every patch in the tree as it stands; writes nothing to it.
 
@@ -299,7 +327,8 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
     """
     with patch_cache.evaluator(cache) as evaluator:
         upstream, patched = upstream_files.patched(tree, wanted, evaluator)
-        outcomes = _all_in_tree(tree, wanted, patched, evaluator)
+        marked = upstream_files.marked(tree, wanted, upstream)
+        outcomes = _all_in_tree(tree, wanted, patched, evaluator, marked)
     return upstream, patched, outcomes
 
 
@@ -321,6 +350,8 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
             found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
             moved = move.move(tree, found, leave_conflicts=True, forget=True)
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
+        if moved.conflicts:
+            manifest.keep(tree)
         manifest.remove(tree)
     return moved
 
@@ -396,11 +427,13 @@ def _remember(
     )
 
 
-def _all_in_tree(tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator) -> tuple[Outcome, ...]:
+def _all_in_tree(
+    tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator, marked: Iterable[PurePosixPath] = ()
+) -> tuple[Outcome, ...]:
     paths = [wanted.directory / change.path for change in patched.changes]
     gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
     names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
-    conflicts = move.open_conflicts(tree)
+    conflicts = {*move.open_conflicts(tree), *marked}
     left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
     return tuple(
         _in_tree(tree, wanted, patched, outcome, names, left_out, conflicts, evaluator) for outcome in patched.outcomes
@@ -418,13 +451,15 @@ def _in_tree(
     evaluator: Evaluator,
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
-    change = next((change for change in patched.changes if change.path == outcome.path), None)
-    if change is None or outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
+    if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return outcome
-    path = wanted.directory / change.path
+    path = wanted.directory / outcome.path
     path = names.get(path, path)
     if path in conflicts:
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} {path}")
+    change = next((change for change in patched.changes if change.path == outcome.path), None)
+    if change is None:
+        return outcome
     present = _snapshot.stored(tree, [path])[path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)

@@ -353,7 +353,7 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
         return Entry(mode=kept[str(path)][0], blob=kept[str(path)][1]) if str(path) in kept else None
 
     sides = {p: (entry(first.mine, p), snapshot.files.get(p), entry(first.entries, p)) for p in changed}
-    plan = _plan.rejoin(tree, sides)
+    plan = _plan.rejoin(tree, sides, takes_out=first.applied[1] is None)
     for path in [path for path in plan.puts if _journal.is_blocked(tree, tree.root / path)]:
         del plan.puts[path]  # what the user has put in its way stays
     own = _of_files(tree, plan, snapshot)
@@ -402,6 +402,18 @@ def without_markers(tree: Tree, paths: Iterable[PurePosixPath]) -> tuple[PurePos
     return tuple(path for path in paths if not _branch_state.has_markers(trees.read(tree, path) or b""))
 
 
+def marker_lines(tree: Tree, path: PurePosixPath) -> tuple[int, ...]:
+    """Give the lines of a file, from 1, on which markers of a conflict stand that a move has left there."""
+    file = tree.root / path
+    return _branch_state.our_markers(file.read_bytes()) if file.is_file() and not file.is_symlink() else ()
+
+
+def marked_places(tree: Tree, paths: Iterable[PurePosixPath]) -> str:
+    """List files for a message, each with the lines of `marker_lines`."""
+    lines = {path: ",".join(map(str, marker_lines(tree, path))) for path in paths}
+    return ", ".join(f"{path}:{at}" if at else str(path) for path, at in lines.items())
+
+
 def _end_conflicts(tree: Tree, app: str) -> None:
     """Take note that the user has resolved what the last move left.
 
@@ -423,7 +435,7 @@ def _end_conflicts(tree: Tree, app: str) -> None:
                 remedy=f"put the one there that you want, say so with `{add}`, and {go_on}",
             )
         raise SourceConflictError(
-            f"{', '.join(map(str, marked))} still has conflict markers",
+            f"{marked_places(tree, marked)} still {'has' if len(marked) == 1 else 'have'} conflict markers",
             where=str(tree.root),
             remedy=f"choose between the two sides in each, and {go_on}",
         )

@@ -19,7 +19,7 @@ from patchlock.patches import edited_file, engine, targets
 from patchlock.patches.edited_file import ReplacedEdit
 from patchlock.patches.evaluation import Evaluator
 from patchlock.worktree import _branch_state, _merge, histories, manifest, move, trees
-from patchlock.worktree.trees import PRIVATE, Tree
+from patchlock.worktree.trees import PRIVATE, Entry, Tree
 from patchlock.worktree.upstream_cache import commit_of, git
 
 _ORIGIN = "origin"
@@ -58,6 +58,8 @@ class PatchSet:
     """Upstream's address, "" where the catalogue has none."""
     branch: str = ""
     """Of upstream."""
+    refused: str = ""
+    """Why the catalogue does not support the app on the profile, a clause; "" where it does."""
 
 
 def require_app(tree: Tree, wanted: PatchSet) -> None:
@@ -110,8 +112,8 @@ def patched(
         upstream = commit_to_patch(tree, applied)
     else:
         upstream = _archive(tree, wanted, applied) if tree.has_repository else CommitId("")
-    listed = trees.entries(tree.repository, upstream) if upstream else dict.fromkeys(_files(tree))
-    below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
+    listed = _listed(tree, upstream)
+    below = _below(wanted, listed)
     chosen = targets.candidates(wanted.patches, below)
     if upstream:
         blobs = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
@@ -121,6 +123,28 @@ def patched(
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
     skipped = dict.fromkeys(wanted.skipped, "by --without") | _in_submodules(tree, wanted, upstream)
     return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator, skipped)
+
+
+def _listed(tree: Tree, upstream: CommitId) -> Mapping[PurePosixPath, Entry | None]:
+    return trees.entries(tree.repository, upstream) if upstream else dict.fromkeys(_files(tree))
+
+
+def _below(wanted: PatchSet, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, PurePosixPath]:
+    """Give the files in the app's folder, by path from there."""
+    return {path.relative_to(wanted.directory): path for path in paths if path.is_relative_to(wanted.directory)}
+
+
+def marked(tree: Tree, wanted: PatchSet, upstream: CommitId) -> tuple[PurePosixPath, ...]:
+    """Name the files of a tree that patches look at and that have conflict markers of ours, committed or not; sorted.
+
+    Args:
+        tree: the folder.
+        wanted: the patches.
+        upstream: the commit that is patched.
+    """
+    below = _below(wanted, _listed(tree, upstream))
+    paths = (below[path] for path in targets.candidates(wanted.patches, below))
+    return tuple(path for path in sorted(paths) if move.marker_lines(tree, path))
 
 
 def _in_submodules(tree: Tree, wanted: PatchSet, upstream: CommitId) -> dict[str, str]:

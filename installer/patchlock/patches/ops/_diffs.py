@@ -114,7 +114,7 @@ class AddFile:
             return Located(edits=(Edit(start=0, end=0, text=self.content),), sites=(Site(line=1, text=first),))
         pairs = itertools.zip_longest(_NEWLINE.split(present), _NEWLINE.split(self.content))
         line = next((number for number, (have, want) in enumerate(pairs, start=1) if have != want), 1)
-        why = "upstream has this file now, with other content"
+        why = "this file is there already, with other content"
         return Located(refusals=(Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why),))
 
 
