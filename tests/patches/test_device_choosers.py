@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from applied_ops import locate, patched
 from test_device_literals import CPU, DML, PATH, ensure_of
 
+from patchlock.model.patch import Refusal
 from patchlock.patches.ops._device.op import DeviceLiterals
 
 MPS = DeviceLiterals(device="mps")
@@ -76,6 +79,12 @@ CHANGES = [
     pytest.param(
         DML, chosen("torch.cuda.is_available()", more=METAL), chosen("torch.cuda.is_available()", '"privateuseone:0"', more=METAL), id="another-device"
     ),
+    pytest.param(
+        MPS,
+        'd = device or ("cuda" if torch.cuda.is_available() else "cpu")\n',
+        'd = device or ("mps")\n',
+        id="unless-given",
+    ),
     # libraries that know no other device
     pytest.param(
         MPS,
@@ -117,15 +126,10 @@ LEFT = [
         'd = "cuda" if torch.cuda.is_available() else "xpu" if torch.xpu.is_available() else "cpu"\n',
         id="it-knows-the-device-in-one-line",
     ),
-    pytest.param(MPS, chosen("torch.cuda.is_available() and ask()"), id="what-cannot-be-asked-twice"),
     pytest.param(
-        MPS, 'd = "cpu"\ngpu = load()\nif gpu and torch.cuda.is_available():\n    d = "cuda"\n', id="what-is-not-known-yet"
-    ),
-    pytest.param(
-        MPS,
-        "class A:\n    def f(self, cpu):\n        self.cuda = torch.cuda.is_available() and not cpu\n"
-        '    def g(self):\n        return "cuda" if self.cuda else "cpu"\n',
-        id="a-wish-of-another-function",
+        XPU,
+        'def f(x):\n    if torch.cuda.is_available():\n        return "cuda"\n    if x:\n        return "xpu"\n    return "cpu"\n',
+        id="it-knows-the-device-later",
     ),
     pytest.param(
         MPS,
@@ -133,7 +137,6 @@ LEFT = [
         id="it-knows-the-cpu",
     ),
     pytest.param(MPS, f'{WHISPER}o = {{"kinds": 3}}\nm = WhisperModel(o["cuda"], *o, **o)\n', id="no-device"),
-    pytest.param(MPS, 'd = "cuda" if torch.cuda.is_available() and await_all() else "cpu"\n', id="a-call-in-one-line"),
 ]  # fmt: skip
 
 
@@ -142,6 +145,131 @@ def test_leaves(op: DeviceLiterals, text: str) -> None:
     located = locate(op, text)
     assert (located.edits, located.refusals) == ((), ())
     assert ensure_of(op).problems(PATH, text.encode()) == ()
+
+
+def function(body: str, signature: str = "use_gpu=True") -> str:
+    """Write a function whose body is indented once here."""
+    return f"def f({signature}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+
+
+ASK = "torch.cuda.is_available()"
+CPU_IF_ASKED = [
+    pytest.param(f'if not use_gpu:\n    return "cpu"\nif {ASK}:\n    return "cuda"\nreturn "cpu"', id="two-ends"),
+    pytest.param(f'if not use_gpu:\n    return "cpu"\nelif {ASK}:\n    return "cuda"\nreturn "cpu"', id="elif"),
+    pytest.param(f'if use_gpu and {ASK}:\n    return "cuda"\nreturn "cpu"', id="one-end"),
+    pytest.param(f'if use_gpu:\n    if {ASK}:\n        return "cuda"\nreturn "cpu"', id="nested"),
+    pytest.param(f'd = "cpu"\nif use_gpu:\n    if {ASK}:\n        d = "cuda"\nreturn d', id="nested-late"),
+    pytest.param(f'if not {ASK} or not use_gpu:\n    d = "cpu"\nelse:\n    d = "cuda"\nreturn d', id="contrary"),
+    pytest.param(f'if not {ASK} or not use_gpu:\n    return "cpu"\nreturn "cuda"', id="contrary-end"),
+    pytest.param(f'return "cpu" if not {ASK} or not use_gpu else "cuda"', id="contrary-in-one-line"),
+    pytest.param(f'return (use_gpu and {ASK} and "cuda") or "cpu"', id="and-or"),
+    pytest.param(f'return ["cpu", "cuda"][int(use_gpu and {ASK})]', id="list"),
+    pytest.param(f'return {{False: "cpu", True: "cuda"}}[use_gpu and {ASK}]', id="mapping"),
+]
+
+
+@pytest.mark.parametrize("body", CPU_IF_ASKED)
+def test_without_cuda_the_gpu_is_taken_unless_somebody_asks_for_the_cpu(body: str) -> None:
+    after = patched(XPU, function(body).encode())
+    names = {"torch": SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))}
+    exec(after, names)
+    assert [names["f"](use_gpu) for use_gpu in (True, False)] == ["xpu", "cpu"]  # type: ignore[operator]
+    assert ensure_of(XPU).problems(PATH, after) == ()
+
+
+ALONE = [
+    pytest.param(f'd = {{True: "cuda", False: "cpu"}}[{ASK}]\n', 'd = "xpu"\n', id="mapping"),
+    pytest.param(f'd = torch.device(("cpu", "cuda")[{ASK}])\n', 'd = torch.device("xpu")\n', id="tuple"),
+    pytest.param(f'd = {ASK} and "cuda" or "cpu"\n', 'd = "xpu"\n', id="and-or"),
+    pytest.param(
+        f'd = torch.device("cpu") if not {ASK} else torch.device("cuda")\n', 'd = torch.device("xpu")\n', id="contrary"
+    ),
+    pytest.param(
+        f'if {ASK}:\n    if x:\n        d = f"cuda:{{i}}"\n    else:\n        d = "cuda"\nelse:\n    d = "cpu"\n',
+        f'if {ASK}:\n    if x:\n        d = f"cuda:{{i}}"\n    else:\n        d = "cuda"\nelse:\n    d = "xpu"\n',
+        id="whichever-card",
+    ),
+    pytest.param(
+        f'd = "cpu"\nif {ASK}:\n    d = "cuda"\nelif mps():\n    d = "mps"\n',
+        f'd = "xpu"\nif {ASK}:\n    d = "cuda"\nelif mps():\n    d = "mps"\n',
+        id="late-with-another-gpu",
+    ),
+    pytest.param(
+        f'def f():\n    if {ASK}:\n        return "cuda"\n    elif mps():\n        return "mps"\n    return "cpu"\n',
+        f'def f():\n    if {ASK}:\n        return "cuda"\n    elif mps():\n        return "mps"\n    return "xpu"\n',
+        id="end-with-another-gpu",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), ALONE)
+def test_where_cuda_alone_decides_the_gpu_is_taken(before: str, after: str) -> None:
+    assert patched(XPU, before.encode()).decode() == after
+
+
+REFUSED = [
+    pytest.param(f'use_gpu = use_gpu and {ASK}\nreturn "cuda" if use_gpu else "cpu"', 3, id="answer"),
+    pytest.param(f'use_gpu &= {ASK}\nif use_gpu:\n    d = "cuda"\nelse:\n    d = "cpu"\nreturn d', 3, id="answer-added"),
+    pytest.param(f'no_gpu = not use_gpu or not {ASK}\nreturn "cpu" if no_gpu else "cuda"', 3, id="contrary-answer"),
+    pytest.param(f'if not {ASK}:\n    use_gpu = False\nreturn "cuda" if use_gpu else "cpu"', 4, id="answer-before"),
+    pytest.param(
+        f'if use_gpu and not {ASK}:\n    use_gpu = False\nif use_gpu and {ASK}:\n    return "cuda"\nreturn "cpu"',
+        6,
+        id="wish-that-is-an-answer",
+    ),
+    pytest.param(f'ok = False\nif {ASK}:\n    ok = True\nreturn "cuda" if ok else "cpu"', 5, id="answer-by-branches"),
+    pytest.param(
+        'gpus = torch.cuda.device_count() if use_gpu else 0\nreturn "cuda" if gpus else "cpu"', 3, id="number"
+    ),
+    pytest.param('return "cuda" if (torch.cuda.device_count() > 0) * use_gpu else "cpu"', 2, id="product"),
+    pytest.param(f'return use_gpu and {ASK} and "cuda" or device or "cpu"', 2, id="and-or-or"),
+    pytest.param(f'return device or ({ASK} and "cuda") or "cpu"', 2, id="or-and-or"),
+    pytest.param(f'return {{True: "cuda", False: "cpu"}}.get({ASK})', 2, id="lookup"),
+    pytest.param(
+        f'match use_gpu, {ASK}:\n    case True, True:\n        return "cuda"\n    case _:\n        return "cpu"', 2, id="match"
+    ),
+    pytest.param(f'return "cuda" if {ASK} and ask() else "cpu"', 2, id="call-that-cannot-be-repeated"),
+    pytest.param(f'd = "cpu"\ngpu = load()\nif gpu and {ASK}:\n    d = "cuda"', 2, id="what-is-not-known-yet"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "line"), REFUSED)
+def test_refuses_where_the_gpu_could_not_be_reached(body: str, line: int) -> None:
+    why = "without CUDA it takes no other GPU, and no edit of this choice alone is right"
+    assert locate(XPU, function(body)).refusals == (Refusal.ambiguous(line, why),)
+
+
+def test_refuses_a_wish_of_another_function() -> None:
+    asked = f"class A:\n    def f(self, cpu):\n        self.cuda = {ASK} and not cpu\n"
+    assert [
+        one.line
+        for one in locate(MPS, asked + '    def g(self):\n        return "cuda" if self.cuda else "cpu"\n').refusals
+    ] == [5]
+
+
+REACHED = [
+    pytest.param(f'return "cuda" if use_gpu or {ASK} else "cpu"', id="without-cuda-too"),
+    pytest.param(f'gpu = {ASK}\nif use_gpu:\n    gpu = True\nreturn "cuda" if gpu else "cpu"', id="given-anew"),
+    pytest.param(f'if use_gpu and not {ASK}:\n    raise E\nreturn "cuda" if use_gpu else "cpu"', id="complaint"),
+]
+
+
+@pytest.mark.parametrize("body", REACHED)
+def test_does_not_refuse_what_can_be_reached(body: str) -> None:
+    assert b'return "xpu" if' in patched(XPU, function(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (f'if not {ASK}:\n    return "cpu"\nreturn "cuda"', 3),
+        (f'if {ASK}:\n    return "cuda"\nreturn "cpu"', 4),
+        (f'return "cpu" if not {ASK} else "cuda"', 2),
+    ],
+)
+def test_the_ensure_sees_the_cpu_in_any_order(body: str, line: int) -> None:
+    problems = ensure_of(MPS).problems(PATH, function(body).encode())
+    assert problems == (f"line {line}: it takes the CPU where there is no CUDA",)
 
 
 def test_on_the_cpu_a_choice_stays_as_it_is() -> None:

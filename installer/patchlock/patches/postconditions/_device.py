@@ -297,41 +297,41 @@ def _unbearable(node: ast.expr, modules: set[str], functions: dict[str, str]) ->
 
 def _falls_back(machine: Machine, place: Around) -> bool:
     node = place.node
-    if (
-        not isinstance(node, ast.IfExp)
-        or machine.outcome(node.test) is not False
-        or not re.search("cuda|gpu", ast.unparse(node.test))
-    ):
+    if not isinstance(node, ast.IfExp) or not re.search("cuda|gpu", ast.unparse(node.test)):
         return False
-    last: ast.expr = node
+    outcome = machine.outcome(node.test)
+    if outcome is None or device_in(node.body) == machine.kind:
+        return False
+    taken, last = (node.orelse, node.body) if outcome else (node.body, node.orelse)
     while isinstance(last, ast.IfExp):
         if device_in(last.body) == machine.kind:
             return False
         last = last.orelse
     if machine.is_wanted(node.test):
         return False
-    makes = _is_asked(node.body) or device_in(node.body) == "cuda" or "cuda" in name_of(node.body)
+    makes = _is_asked(taken) or device_in(taken) == "cuda" or "cuda" in name_of(taken)
     return makes and device_in(last) == "cpu" and not isinstance(place.parents[0], ast.Compare | ast.FormattedValue)
 
 
 def _fallbacks(machine: Machine, tree: ast.Module) -> Iterator[int]:
-    """Give the lines of `else: x = "cpu"` behind `if torch.cuda.is_available(): x = "cuda"`."""
+    """Give the lines of `x = "cpu"` around `if torch.cuda.is_available(): x = "cuda"`, or in its contrary."""
     blocks = [block for node in ast.walk(tree) for block in (getattr(node, name, None) for name in ("body", "orelse"))]
     for block in (block for block in blocks if isinstance(block, list)):
         for index, node in enumerate(block):
-            if not isinstance(node, ast.If) or machine.outcome(node.test) is not False:
+            outcome = machine.outcome(node.test) if isinstance(node, ast.If) else None
+            if not isinstance(node, ast.If) or outcome is None or not re.search("cuda|gpu", ast.unparse(node.test)):
                 continue
-            if not re.search("cuda|gpu", ast.unparse(node.test)):
-                continue
-            taken = [_target(statement) for statement in node.body if _makes(statement, "cuda")]
             last: list[ast.stmt] = [node]
             is_chosen = machine.is_wanted(node.test)
             while len(last) == 1 and isinstance(last[0], ast.If):
                 is_chosen |= any(_makes(statement, machine.kind) for statement in last[0].body)
                 last = last[0].orelse
-            if is_chosen:
+            rest = block[index + 1 :] if isinstance(node.body[-1], ast.Return) else []
+            if is_chosen or any(device_in(inner) == machine.kind for one in rest for inner in ast.walk(one)):
                 continue
-            others = last if node.orelse else block[max(0, index - 3) : index]
+            others = last if node.orelse else block[max(0, index - 3) : index] + rest
+            chosen, others = (node.orelse or rest, node.body) if outcome else (node.body, others)
+            taken = [_target(statement) for statement in chosen if _makes(statement, "cuda")]
             yield from (other.lineno for other in others if _makes(other, "cpu") and _target(other) in taken)
 
 

@@ -4,28 +4,85 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
-from patchlock.patches.ops._device.guards import KINDS, Guards, kind_of
+from patchlock.patches.ops._device.guards import KINDS, Guards, ends, kind_of
 from patchlock.patches.ops._device.strings import is_device
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops.syntax import last_name, same
 
 
-def leaf_of(guards: Guards, node: ast.IfExp) -> ast.expr | None:
-    """Give the CPU that `CUDA if it is there else CPU` ends with; `None` where an expression is no such choice."""
-    if not guards.rules_out(node.test, True) or not guards.asks(node.test):
-        return None
-    is_named = any(word in last_name(node.body).lower() for word in ("cuda", "device", "gpu"))
-    if not (is_named or is_device(node.body) or kind_of(node.body) == "cuda" or is_device(_argument(node.body))):
-        return None
-    leaf = node.orelse
-    while isinstance(leaf, ast.IfExp):
-        if kind_of(leaf.body) == guards.kind:
-            return None  # it chooses the machine's device itself
-        leaf = leaf.orelse
-    is_cpu = kind_of(leaf) == "cpu" or is_misspelt(leaf) or (isinstance(leaf, ast.Constant) and leaf.value == "CPU")
-    return leaf if is_cpu else None
+class Choice(NamedTuple):
+    """An expression that is CUDA where a test is true, and else the CPU."""
+
+    test: ast.expr
+    taken: ast.expr
+    cpu: ast.expr
+
+
+class Branches(NamedTuple):
+    """What runs where a test is true, and what runs, or has run already, where it is not."""
+
+    test: ast.expr
+    taken: list[ast.stmt]
+    others: list[ast.stmt]
+    are_around: bool = False
+    """The others stand in front of the statement or behind it."""
+
+
+def choice_of(guards: Guards, node: ast.expr) -> Choice | None:
+    """Give the choice that an expression is, with the CPU that it ends with: `CUDA if it is there else CPU`."""
+    for test, taken, other in _alternatives(guards, node):
+        leaf = other
+        while isinstance(leaf, ast.IfExp) and kind_of(leaf.body) != guards.kind:
+            leaf = leaf.orelse
+        is_cpu = kind_of(leaf) == "cpu" or is_misspelt(leaf) or (isinstance(leaf, ast.Constant) and leaf.value == "CPU")
+        is_named = any(word in last_name(taken).lower() for word in ("cuda", "device", "gpu"))
+        if is_cpu and (is_named or is_device(taken) or kind_of(taken) == "cuda" or is_device(_argument(taken))):
+            return Choice(test, taken, leaf)
+    return None
+
+
+def _alternatives(guards: Guards, node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Give a test, what an expression is where it is true, and what it is else."""
+    match node:
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            yield test, body, orelse
+            if guards.kind != "cpu":
+                yield _negated(test), orelse, body
+        case _ if guards.kind == "cpu":
+            return
+        case ast.BoolOp(op=ast.Or(), values=[ast.BoolOp(op=ast.And(), values=[*tests, taken]), other]):
+            yield tests[0] if len(tests) == 1 else ast.BoolOp(op=ast.And(), values=tests), taken, other
+        case ast.Subscript(value=ast.List(elts=[other, taken]) | ast.Tuple(elts=[other, taken]), slice=test):
+            yield _bare(test), taken, other
+        case ast.Subscript(value=ast.Dict(keys=keys, values=[first, second]), slice=test):
+            match [key.value for key in keys if isinstance(key, ast.Constant)]:
+                case [True, False]:
+                    yield _bare(test), first, second
+                case [False, True]:
+                    yield _bare(test), second, first
+                case _:
+                    pass
+        case _:
+            pass
+
+
+def _bare(test: ast.expr) -> ast.expr:
+    """Give what is asked in `int(what)` and `bool(what)`."""
+    match test:
+        case ast.Call(func=ast.Name(id="int" | "bool"), args=[inner], keywords=[]):
+            return inner
+        case _:
+            return test
+
+
+def _negated(test: ast.expr) -> ast.expr:
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return operand
+        case _:
+            return ast.UnaryOp(op=ast.Not(), operand=test)
 
 
 def may_be_cuda(value: ast.expr) -> bool:
@@ -48,27 +105,61 @@ def is_misspelt(node: ast.AST) -> TypeGuard[ast.Call]:
             return False
 
 
-def cpu_fallbacks(guards: Guards, spot: Spot, node: ast.If) -> Iterator[ast.expr]:
-    """Give the texts `"cpu"` that take effect where the test of a choosing statement finds no CUDA."""
-    if not guards.rules_out(node.test, True) or not guards.asks(node.test):
-        return
-    chosen = [statement for statement in node.body if _names_cuda(statement)]
-    last: list[ast.stmt] = [node]
-    while len(last) == 1 and isinstance(last[0], ast.If):
-        if any(kind_of(value) == guards.kind for value in map(_value, last[0].body) if value):
+def branches_of(guards: Guards, spot: Spot, node: ast.If) -> Iterator[Branches]:
+    """Give the branches of a statement by its test and by the contrary, with what stands around it."""
+    others, is_end = node.orelse, True
+    while len(others) == 1 and isinstance(others[0], ast.If):
+        if any(kind_of(value) == guards.kind for value in map(_value, others[0].body) if value):
             return  # it chooses the machine's device itself
-        last = last[0].orelse
-    for statement in last if node.orelse else before(spot):
+        is_end &= ends(others[0].body)
+        others = others[0].orelse
+    test, body = node.test, node.body
+    while not node.orelse and len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+        test, body = ast.BoolOp(op=ast.And(), values=[test, body[0].test]), body[0].body
+    rest = _behind(guards, spot) if ends(body) and is_end else []
+    yield Branches(test, body, others or [*_before(spot), *rest], are_around=not others)
+    yield Branches(_negated(node.test), node.orelse or rest, node.body)
+
+
+def cpu_fallbacks(branches: Branches) -> Iterator[ast.expr]:
+    """Give the texts `"cpu"` that take effect where the test is not true that CUDA is taken by."""
+    chosen = list(_chosen(branches.taken))
+    for statement in branches.others:
         value = _value(statement)
         if value and kind_of(value) == "cpu" and any(_is_twin(statement, one) for one in chosen):
             yield _argument(value)
 
 
-def before(spot: Spot) -> list[ast.stmt]:
+def _chosen(block: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Give the statements of a block that take CUDA, whatever else is asked there."""
+    for statement in block:
+        if _names_cuda(statement):
+            yield statement
+        elif isinstance(statement, ast.If):
+            others = list(_chosen(statement.orelse))
+            yield from (one for one in _chosen(statement.body) if any(_is_twin(one, other) for other in others))
+
+
+def _before(spot: Spot) -> list[ast.stmt]:
     """Give the statements in front of one in which a choice may begin: `d = "cpu"`."""
-    siblings = getattr(spot.parent, spot.field, [])
-    at = next((index for index, sibling in enumerate(siblings) if sibling is spot.node), 0)
+    siblings, at = _siblings(spot)
     return siblings[max(0, at - 3) : at]
+
+
+def _behind(guards: Guards, spot: Spot) -> list[ast.stmt]:
+    """Give the statements behind one, unless they choose the machine's device themselves."""
+    siblings, at = _siblings(spot)
+    rest = siblings[at + 1 :]
+    while spot.around and isinstance(spot.parent, ast.If) and spot.field == "orelse" and ends(spot.parent.body):
+        spot = spot.around
+        siblings, at = _siblings(spot)
+        rest = [*rest, *siblings[at + 1 :]]
+    return [] if any(kind_of(node) == guards.kind for one in rest for node in ast.walk(one)) else rest
+
+
+def _siblings(spot: Spot) -> tuple[list[ast.stmt], int]:
+    siblings = getattr(spot.parent, spot.field, [])
+    return siblings, next((index for index, sibling in enumerate(siblings) if sibling is spot.node), 0)
 
 
 def _value(statement: ast.stmt) -> ast.expr | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchlock.patches.ops.syntax import last_name
@@ -32,6 +32,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_MADE_OF = ast.BoolOp | ast.UnaryOp | ast.BinOp | ast.Compare | ast.IfExp | ast.NamedExpr | ast.Tuple | ast.List
 _NEGATED = ast.NotEq | ast.IsNot | ast.NotIn
 _EXITS = ("exit", "quit", "_exit", "abort")
 _NO_DEVICE = re.compile(
@@ -119,6 +120,18 @@ class Guards:
         """Tell whether a test asks, among other things, whether CUDA is there."""
         return any(isinstance(n, ast.expr) and (self.counted(n) or self._is_flag(n)) for n in ast.walk(test))
 
+    def questions(self, test: ast.AST) -> Iterator[ast.expr]:
+        """Give the calls and names of which the truth of a test is made."""
+        if isinstance(test, _MADE_OF) or _is_conversion(test):
+            for part in ast.iter_child_nodes(test):
+                yield from self.questions(part)
+        elif isinstance(test, ast.Call | ast.Name | ast.Attribute):
+            yield test
+
+    def is_question(self, node: ast.expr) -> bool:
+        """Tell whether a call asks whether CUDA is there."""
+        return isinstance(node, ast.Call) and (self.counted(node) or self._is_flag(node))
+
     def _is_flag(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):
             name = dotted(node.func)
@@ -153,6 +166,10 @@ class Guards:
                 case _:
                     pass
         return False
+
+
+def _is_conversion(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in {"int", "bool", "min", "max", "any", "all"}
 
 
 def _is_nccl(node: ast.expr) -> bool:

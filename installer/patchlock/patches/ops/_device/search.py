@@ -10,13 +10,21 @@ from patchlock.model.patch import OutcomeKind, Refusal
 from patchlock.patches.ops._device import calls
 from patchlock.patches.ops._device import changes as device_changes
 from patchlock.patches.ops._device.changes import Change, to_single_precision
-from patchlock.patches.ops._device.choosers import before, cpu_fallbacks, is_misspelt, leaf_of, may_be_cuda
-from patchlock.patches.ops._device.guards import Guards, is_device_name
+from patchlock.patches.ops._device.choosers import (
+    Choice,
+    branches_of,
+    choice_of,
+    cpu_fallbacks,
+    is_misspelt,
+    may_be_cuda,
+)
+from patchlock.patches.ops._device.guards import Guards, is_device_name, kind_of
 from patchlock.patches.ops._device.strings import ASKS, CHOICES, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops._device.wishes import joined, wishes
 from patchlock.patches.ops.syntax import Module, Positioned, last_name
 
+_UNREACHABLE = "without CUDA it takes no other GPU, and no edit of this choice alone is right"
 _TYPES = {"type", "set_default_tensor_type"}
 
 
@@ -45,6 +53,8 @@ class Search:
     """Nodes that belong to a decision about a node around them."""
     _given: dict[int, dict[str, ast.expr]] = dataclasses.field(default_factory=dict)
     """By function: what it has assigned to names."""
+    _answers: dict[int, set[tuple[str, bool]]] = dataclasses.field(default_factory=dict)
+    """By function: the names and attributes that it has made so that they have a truth value only where CUDA is."""
 
     def look(self, spot: Spot) -> None:
         """Decide about one node; nodes come parents first."""
@@ -54,16 +64,30 @@ class Search:
             return
         if isinstance(node, ast.If):
             self._choosing_statement(spot, node)
-        elif isinstance(node, ast.Assign):
-            self._given_here(spot).update({last_name(target): node.value for target in node.targets})
+            self._remember_branches(spot, node)
+        elif isinstance(node, ast.Match):
+            self._matching_statement(spot, node)
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            self._remember(spot, node)
         elif isinstance(node, ast.expr):
             self._expression(spot, node)
 
     def _expression(self, spot: Spot, node: ast.expr) -> None:
         is_off = spot.is_unchosen if self.always else spot.is_dead
         match node:
-            case ast.IfExp() if leaf := leaf_of(self.guards, node):
-                self._chooser(spot, node, leaf)
+            case ast.IfExp() | ast.BoolOp() | ast.Subscript() if choice := choice_of(self.guards, node):
+                self._chooser(spot, node, choice)
+            case (
+                ast.Subscript(slice=test) | ast.Call(func=ast.Attribute(value=ast.Dict(), attr="get"), args=[test, *_])
+            ) if self._is_lost(spot, test, ast.walk(node)):
+                self._decide(node, None, is_settled=is_off, why=_UNREACHABLE)
+            case ast.BoolOp(op=ast.Or(), values=values) if any(
+                self._is_lost(spot, test, ast.walk(node))
+                for one in values
+                if isinstance(one, ast.BoolOp)
+                for test in one.values[:-1]
+            ):
+                self._decide(node, None, is_settled=is_off, why=_UNREACHABLE)
             case ast.Call() if calls.is_method(self.names, node):
                 change = None if is_off else device_changes.move_to_device(self.module, node, self.device)
                 self._decide(node, change, is_settled=is_off, why="its arguments are not those of `Tensor.cuda`")
@@ -91,9 +115,55 @@ class Search:
     def _given_here(self, spot: Spot) -> dict[str, ast.expr]:
         return self._given.setdefault(id(spot.function), {})
 
+    def _answers_here(self, spot: Spot) -> set[tuple[str, bool]]:
+        return self._answers.setdefault(id(spot.function), set())
+
     def _wishes(self, spot: Spot, test: ast.expr) -> list[ast.expr] | None:
         of_file = self._given.get(id(None), {})
-        return wishes(self.guards, test, of_file | self._given_here(spot))
+        found = wishes(self.guards, test, of_file | self._given_here(spot))
+        return None if any(self._needs_cuda(spot, wish) for wish in found or ()) else found
+
+    def _needs_cuda(self, spot: Spot, test: ast.expr, truth: bool = True) -> bool:
+        """Tell whether a test asks for CUDA, itself or by a name that holds an answer, to have this truth value."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._needs_cuda(spot, operand, not truth)
+            case ast.BoolOp(op=op, values=values):
+                enough = any if isinstance(op, ast.And) is truth else all
+                return enough(self._needs_cuda(spot, value, truth) for value in values)
+            case ast.Name(id=name):
+                return (name, truth) in self._answers_here(spot) | self._answers.get(id(None), set())
+            case ast.Attribute(attr=name):
+                return any((name, truth) in answers for answers in self._answers.values())
+            case _ if self.guards.rules_out(test, not truth):
+                return False
+            case _:
+                parts = [node for node in self.guards.questions(test) if node is not test]
+                return self.guards.is_question(test) or any(self._needs_cuda(spot, part) for part in parts)
+
+    def _remember(self, spot: Spot, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
+        """Keep what an assignment gives to names, and whether that is an answer of CUDA's."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if isinstance(node, ast.Assign):
+            self._given_here(spot).update({last_name(target): node.value for target in targets})
+        if node.value and not any(map(kind_of, ast.walk(node.value))):
+            for truth in (True, False):
+                given = {(name, truth) for name in _names(targets, ast.Store)}
+                if self._needs_cuda(spot, node.value, truth):
+                    self._answers_here(spot).update(given)
+                elif isinstance(node, ast.Assign) and not spot.is_dead and not self.guards.rules_out(node.value, truth):
+                    self._answers_here(spot).difference_update(given)
+
+    def _remember_branches(self, spot: Spot, node: ast.If) -> None:
+        """Keep what a statement that asks for CUDA makes true or false in its branches."""
+        if not any(map(self.guards.is_question, self.guards.questions(node.test))):
+            return
+        for block, truth in ((node.body, True), (node.orelse, False)):
+            is_dead = self.guards.rules_out(node.test, truth)
+            for inner in (inner for statement in block for inner in ast.walk(statement)):
+                if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Constant):
+                    needed = bool(inner.value.value) is is_dead
+                    self._answers_here(spot).update((name, needed) for name in _names(inner.targets, ast.Store))
 
     def _text(self, spot: Spot, node: ast.expr, *, is_off: bool) -> None:
         use = use_of(spot)
@@ -127,8 +197,13 @@ class Search:
             is_settled = is_off or isinstance(spot.parent, ast.Compare)
             self._decide(call, device_changes.only_argument(self.module, call, self.device), is_settled=is_settled)
 
-    def _chooser(self, spot: Spot, node: ast.IfExp, leaf: ast.expr) -> None:
+    def _chooser(self, spot: Spot, node: ast.expr, choice: Choice) -> None:
         """`"cuda" if torch.cuda.is_available() else "cpu"`: right for the CPU, unless it is misspelt there."""
+        test, taken, leaf = choice
+        if not self.guards.rules_out(test, True) or not self.guards.asks(test):
+            if self.device != "cpu" and not spot.is_dead and self._needs_cuda(spot, test):
+                self._decide(node, None, is_settled=False, why=_UNREACHABLE)
+            return
         device = self._device_for(spot)
         is_right = device == "cpu" and not self.always and "CPU" not in ast.unparse(leaf)
         use = use_of(spot)
@@ -136,12 +211,12 @@ class Search:
             self._decide(node, None, is_settled=True)
         elif use == UNCLEAR:
             self._decide(node, None, is_settled=False, why=use)
-        elif device != "cpu" and (wanted := self._wishes(spot, node.test)) != []:
+        elif device != "cpu" and (wanted := self._wishes(spot, test)) != []:
             form = f'{self.module.segment(leaf.func)}("{{}}")' if isinstance(leaf, ast.Call) else '"{}"'
             code = f"{form.format(device)} if {joined(wanted or [])} else {form.format('cpu')}"
             change = device_changes.code(self.module, node, code) if wanted else None
-            self._decide(node, change, is_settled=wanted is None)
-        elif isinstance(leaf, ast.Call) and isinstance(node.body, ast.Call):
+            self._decide(node, change, is_settled=False, why=_UNREACHABLE)
+        elif isinstance(leaf, ast.Call) and isinstance(taken, ast.Call):
             code = f'{self.module.segment(leaf.func)}("{device}")'
             self._decide(node, device_changes.code(self.module, node, code), is_settled=False)
         else:
@@ -151,15 +226,33 @@ class Search:
         """`if torch.cuda.is_available(): d = "cuda"`: what is the CPU because somebody asks for it, stays that."""
         if self.device == "cpu" or spot.is_dead:
             return
-        wanted = self._wishes(spot, node.test)
-        if not node.orelse and wanted and _names(before(spot), ast.Store) & _names(wanted, ast.Load):
-            wanted = None
-        for literal in cpu_fallbacks(self.guards, spot, node):
-            change = device_changes.text(self.module, literal, self.device)
-            if wanted:
-                code = f'"{self.device}" if {joined(wanted)} else {self.module.segment(literal)}'
-                change = device_changes.code(self.module, literal, code) or change
-            self._decide(literal, change, is_settled=wanted is None)
+        for branches in branches_of(self.guards, spot, node):
+            literals = [literal for literal in cpu_fallbacks(branches) if id(literal) not in self._done]
+            if not self.guards.rules_out(branches.test, True) or not self.guards.asks(branches.test):
+                if literals and self._needs_cuda(spot, branches.test):
+                    self.found.refusals.append(Refusal.ambiguous(node.lineno, _UNREACHABLE))
+                continue
+            wanted = self._wishes(spot, branches.test)
+            if branches.are_around and wanted and _names(branches.others, ast.Store) & _names(wanted, ast.Load):
+                wanted = None
+            for literal in literals:
+                change = device_changes.text(self.module, literal, self.device)
+                if wanted:
+                    code = f'"{self.device}" if {joined(wanted)} else {self.module.segment(literal)}'
+                    change = device_changes.code(self.module, literal, code) or change
+                self._decide(literal, None if wanted is None else change, is_settled=False, why=_UNREACHABLE)
+
+    def _matching_statement(self, spot: Spot, node: ast.Match) -> None:
+        """`match torch.cuda.is_available():`, of which no edit makes another question."""
+        inner = [child for case in node.cases for statement in case.body for child in ast.walk(statement)]
+        if not spot.is_dead and self._is_lost(spot, node.subject, inner):
+            self.found.refusals.append(Refusal.ambiguous(node.lineno, _UNREACHABLE))
+
+    def _is_lost(self, spot: Spot, test: ast.expr, among: Iterable[ast.AST]) -> bool:
+        """Tell whether a question for CUDA chooses among devices of which none is the machine's."""
+        kinds = set(map(kind_of, among))
+        is_choice = self.guards.kind not in kinds and kinds >= {"cpu", "cuda"}
+        return is_choice and not any(map(kind_of, ast.walk(test))) and self._needs_cuda(spot, test)
 
     def _call(self, spot: Spot, call: ast.Call, function: str) -> None:
         """Decide about a call of `torch.cuda`, in whose branches CUDA is there even where it is not chosen."""
