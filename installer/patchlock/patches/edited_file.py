@@ -14,6 +14,7 @@ from patchlock.model.patch import BLOCKING, WITH_EDITS, FileChange, Outcome, Out
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
+from patchlock.patches.outcomes import APPLIED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,8 @@ class EditedFile:
 
     data: bytes
     replaced: tuple[ReplacedEdit, ...] = ()
+    has_part: bool = False
+    """The user has done himself, at least in one place, what a patch does to upstream's file."""
 
 
 def apply(
@@ -70,7 +73,17 @@ def apply(
     if any(engine.failed_ensures(patch, path, after, evaluator) for patch in promised):
         return None
     upstream = next((change.before for change in upstreams.changes if change.path == path), None) or b""
-    return EditedFile(data=after, replaced=tuple(replaced_lines(path, upstream, data, after, patched.outcomes)))
+    open_places = {o.patch: len(o.sites) for o in upstreams.outcomes if o.path == path and o.kind in APPLIED}
+    return EditedFile(
+        data=after,
+        replaced=tuple(replaced_lines(path, upstream, data, after, patched.outcomes)),
+        has_part=any(
+            outcome.kind is OutcomeKind.FIXED_UPSTREAM
+            or (outcome.kind is OutcomeKind.PARTLY_FIXED and len(outcome.sites) < open_places[outcome.patch])
+            for outcome in patched.outcomes
+            if outcome.path == path and outcome.patch in open_places
+        ),
+    )
 
 
 def outcome_with_edits(

@@ -17,7 +17,7 @@ ByMeaning = Callable[[PurePosixPath, bytes], EditedFile | None]
 
 @dataclass(frozen=True, kw_only=True)
 class OwnVersion:
-    """A file of the user's in whose edited lines patches were applied, so that no merge gives his lines back."""
+    """A file of the user's in whose edited lines patches stand, so that no merge gives his lines back."""
 
     his: Entry
     """Without the patches."""

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _tree_merge, trees
+from patchlock.worktree._goal import OwnVersions
 from patchlock.worktree._plan import Plan
 from patchlock.worktree._snapshot import Snapshot
 from patchlock.worktree._tree_merge import Versions
@@ -22,6 +23,7 @@ def changes(
     *,
     is_merging: bool,
     patched: tuple[CommitId, ...] = (),
+    own: OwnVersions,
     is_of_stash: bool = False,
 ) -> tuple[dict[PurePosixPath, list[str]], dict[PurePosixPath, str]]:
     """Say which rows of the user's index change.
@@ -35,6 +37,7 @@ def changes(
         is_merging: the user is in the middle of a merge or the like, whose next commit has what was resolved.
         patched: commits whose patched files are to be staged no longer, where git or the user has staged them as they
             are: the patches go, or a stash of git's has staged them.
+        own: what the last move has patched by meaning; where the user's own version is staged, it stays so.
         is_of_stash: a stash of git's has staged them, with the user's edits where he had some.
 
     Returns:
@@ -71,7 +74,8 @@ def changes(
         for path, made in ours.items():
             have = snapshot.index.get(path)
             is_gits = have == made or (is_of_stash and have is not None and have == snapshot.files.get(path))
-            if made != upstreams.get(path) and is_gits and have != after.get(path):
+            is_his = path in own and have == own[path].his
+            if made != upstreams.get(path) and is_gits and not is_his and have != after.get(path):
                 rows[path] = _of_entry(after.get(path))
     for path, entry in plan.resolved.items():
         rows[path] = _of_entry(entry if is_merging else head.get(path))

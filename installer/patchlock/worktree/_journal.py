@@ -570,14 +570,26 @@ def _restore_index(tree: Tree, kept: Path) -> None:
     kept.unlink()
 
 
-def save(tree: Tree, files: Mapping[PurePosixPath, Entry | None], parent: CommitId, ref: str, why: str) -> None:
-    """Keep some files of the user's as a commit, under a ref of ours; what the ref held before stays behind it."""
+def save(
+    tree: Tree,
+    files: Mapping[PurePosixPath, Entry | None],
+    parent: CommitId,
+    ref: str,
+    why: str,
+    *,
+    is_alone: bool = False,
+) -> None:
+    """Keep some files of the user's as a commit, under a ref of ours; what the ref held before stays behind it.
+
+    The commit holds its parent's other files too, unless `is_alone`.
+    """
     earlier = commit_of(tree.repository, ref)
     stream = [
         f"reset {ref}\ncommit {ref}\nmark :1\n".encode(),
         b"committer patchlock <%s> %d +0000\ndata %d\n%s\n"
         % (trees.OURS.encode(), time.time(), len(why), why.encode()),
         f"from {parent}\n".encode() + (f"merge {earlier}\n".encode() if earlier else b""),
+        b"deleteall\n" if is_alone else b"",
     ]
     for path, entry in files.items():
         name = quoted(path)

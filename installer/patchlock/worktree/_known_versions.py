@@ -130,7 +130,8 @@ def bases(
     data = trees.contents(tree.repository, read)
     for path, candidates in unknown.items():
         if not mine[path].is_file or not candidates:
-            found[path] = candidates[0] if candidates else next((e for e in versions.of_path(path) if e), None)
+            known = [*candidates, *(others.get(path) or versions.of_path(path))]
+            found[path] = next((entry for entry in known if entry), None)
             continue
         contents = [data[entry.blob] for entry in candidates]
         nearest, *_ = _merge.by_nearness(data[mine[path].blob], contents, by_characters=takes_out)

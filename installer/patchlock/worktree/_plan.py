@@ -102,6 +102,7 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
         mine, new = {**mine, **back}, {**new, **forward}
         bases |= {path: [known.origin.get(path), known.pulled.get(path)] for path in back}
         bases |= {path: [own[path].patched] for path in forward}
+        _note_same(plan, mine, known, new, wanted, back, changed)
     base = _known_versions.bases(
         tree, mine, known, new, changed, bases, restore_all=goal.restore_all, takes_out=takes_out
     )
@@ -149,6 +150,22 @@ def _still_chosen(
             made = _tree_merge.merge_file(tree, path, (known.before.get(path), version.patched, new.get(path)))
             found[path] = OwnVersion(his=his, patched=made) if his is not None and made is not None else version
     return found
+
+
+def _note_same(
+    plan: Plan,
+    mine: Entries,
+    known: KnownVersions,
+    new: Entries,
+    wanted: Entries,
+    back: Collection[PurePosixPath],
+    changed: Collection[PurePosixPath],
+) -> None:
+    """Note the files that the user himself has made what the patches make of them: they stay when the patches go."""
+    same = {p for p in mine if mine[p] == new.get(p) != wanted.get(p) and p not in plan.resolved}
+    same = {p for p in same if p in back or mine[p] not in known.of_path(p)}
+    plan.by_meaning |= {path: OwnVersion(his=mine[path], patched=mine[path]) for path in same}
+    plan.merged += same - {*changed}
 
 
 def _go_back_to_own(
@@ -224,7 +241,7 @@ def _join(
     for path, (base, mine, new) in sides.items():
         stages = conflicts.get(path, set())
         if not stages:
-            result[path] = joined[path]
+            result[path] = _beside_own_part(tree, plan, path, (base, mine, new), goal) or joined[path]
             plan.merged.append(path)
         elif stages == {1, 3}:
             result[path] = None
@@ -253,27 +270,18 @@ def _by_other_means(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versi
     base, mine, new = versions
     if mine is None or new is None or not (mine.is_file and new.is_file):
         return None
-    repository, upstreams = tree.repository, plan.upstreams_name(path)
-    data = trees.contents(repository, (entry for entry in (base, mine, new) if entry and entry.is_file))
+    upstreams = plan.upstreams_name(path)
+    data = trees.contents(tree.repository, (entry for entry in (base, mine, new) if entry and entry.is_file))
     common = data[base.blob] if base and base.is_file else b""
-    joined = _merge.merge_wide(repository, upstreams, data[mine.blob], common, data[new.blob])
+    joined = _merge.merge_wide(tree.repository, upstreams, data[mine.blob], common, data[new.blob])
     if joined is not None:
         return trees.stored_file(tree, joined, mine.mode)
     if goal.by_meaning is None:
         return None
-    commits = (
-        goal.base,
-        goal.base and trees.upstream_of(repository, goal.base),
-        trees.upstream_of(repository, goal.target),
-    )
-    before, origin, now = (trees.everything(repository, commit).get(upstreams) for commit in commits)
-    is_patched = goal.base is not None and base == before != origin
-    old = origin if is_patched else base
-    without = _tree_merge.merge_file(tree, upstreams, (base, mine, origin)) if is_patched else mine
-    his = _tree_merge.merge_file(tree, upstreams, (old, without or mine, now))  # upstream may have changed it too
+    without, his = _without_patches(tree, upstreams, base, mine, goal)
     if his is None:
         return None
-    made = goal.by_meaning(upstreams, trees.content(repository, his))
+    made = goal.by_meaning(upstreams, trees.content(tree.repository, his))
     chosen: Entry | None
     if made is not None:
         chosen = trees.stored_file(tree, made.data, mine.mode)
@@ -285,6 +293,45 @@ def _by_other_means(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versi
     if without is not None and chosen is not None:
         plan.by_meaning[path] = OwnVersion(his=his, patched=chosen)
     return chosen if made is not None else None
+
+
+def _beside_own_part(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versions, goal: Goal) -> Entry | None:
+    """Patch the user's version of a file in which he has done a part of what the patches do; None for any other.
+
+    A merge would write that part a second time, where his lines do not meet those of the patches.
+    """
+    base, mine, new = versions
+    if goal.by_meaning is None or mine is None or new is None or not (mine.is_file and new.is_file):
+        return None
+    upstreams = plan.upstreams_name(path)
+    without, his = _without_patches(tree, upstreams, base, mine, goal)
+    made = goal.by_meaning(upstreams, trees.content(tree.repository, his)) if without and his else None
+    if made is None or not made.has_part or his is None:
+        return None
+    chosen = trees.stored_file(tree, made.data, mine.mode)
+    plan.by_meaning[path] = OwnVersion(his=his, patched=chosen)
+    plan.replaced += [dataclasses.replace(edit, path=path) for edit in made.replaced]
+    return chosen
+
+
+def _without_patches(
+    tree: Tree, upstreams: PurePosixPath, base: Entry | None, mine: Entry, goal: Goal
+) -> tuple[Entry | None, Entry | None]:
+    """Give the user's version of a file without the patches of the last move, and that with what upstream has changed.
+
+    None for the first where his edits meet those patches, and for the second where they meet upstream's changes.
+    """
+    repository = tree.repository
+    commits = (
+        goal.base,
+        goal.base and trees.upstream_of(repository, goal.base),
+        trees.upstream_of(repository, goal.target),
+    )
+    before, origin, now = (trees.everything(repository, commit).get(upstreams) for commit in commits)
+    is_patched = goal.base is not None and base == before != origin
+    old = origin if is_patched else base
+    without = _tree_merge.merge_file(tree, upstreams, (base, mine, origin)) if is_patched else mine
+    return without, _tree_merge.merge_file(tree, upstreams, (old, without or mine, now))
 
 
 def rejoin(tree: Tree, sides: Sides, *, takes_out: bool) -> Plan:

@@ -238,7 +238,15 @@ def _journal_of(
         is_of_stash = bool(snapshot.unmerged) and not is_merging
         patched = tuple(commit for commit in (goal.base, after) if commit and (after is None or is_of_stash))
         rows, normal = _index_rows.changes(
-            tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched, is_of_stash=is_of_stash
+            tree,
+            plan,
+            snapshot,
+            head,
+            to,
+            is_merging=is_merging,
+            patched=patched,
+            own=goal.own,
+            is_of_stash=is_of_stash,
         )
         if plan.unstaged:
             _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
@@ -264,9 +272,10 @@ def _keep_own(tree: Tree, versions: OwnVersions, after: CommitId | None) -> Comm
         return None
     ref = tree.ref(_OWN_NEXT)
     git("update-ref", "-d", ref, repository=tree.repository)
-    _journal.save(tree, {path: own.his for path, own in versions.items()}, after, ref, "your own versions")
+    his = {path: own.his for path, own in versions.items()}
+    _journal.save(tree, his, after, ref, "your own versions", is_alone=True)
     made = {path: own.patched for path, own in versions.items()}
-    _journal.save(tree, made, after, ref, "the same, patched by meaning")
+    _journal.save(tree, made, after, ref, "the same, patched by meaning", is_alone=True)
     return commit_of(tree.repository, ref)
 
 
@@ -277,11 +286,7 @@ def _own_versions(tree: Tree, base: CommitId | None) -> OwnVersions:
     if base is None or kept is None or commit_of(repository, f"{ref}^1") != base:
         return {}
     patched, own = (trees.everything(repository, commit) for commit in (kept, commit_of(repository, f"{ref}^2")))
-    return {
-        path: OwnVersion(his=own[path], patched=entry)
-        for path, entry in patched.items()
-        if path in own and own[path] != entry
-    }
+    return {path: OwnVersion(his=own[path], patched=entry) for path, entry in patched.items()}
 
 
 def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
