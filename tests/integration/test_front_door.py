@@ -397,6 +397,26 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert not (tmp_path / "cache").exists()
 
 
+def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
+    locked: World, face: Face, tmp_path: Path
+) -> None:
+    assert locked.app.is_file()
+    folder = tmp_path / "installed" / "mini@tiny"
+    folder.mkdir(parents=True)
+    (folder / "journal").write_text("an install is running\n")
+    end = f"({folder.parent}); first run `patchlock uninstall mini --profile tiny`\n"
+    (tmp_path / "cache").mkdir(exist_ok=True)
+    (tmp_path / "cache" / "wheels").mkdir(exist_ok=True)
+    with file_lock.hold(folder / "lock", wait=0):
+        said = face("self", "remove", "--yes")
+    assert (said.returncode, said.stderr) == (2, f"error[usage]: mini on tiny is being installed {end}")
+    said = face("self", "remove", "--yes")
+    assert (said.returncode, said.stderr) == (2, f"error[usage]: the install of mini on tiny did not finish {end}")
+    assert (tmp_path / "cache" / "wheels").is_dir()
+    assert face("uninstall", "mini", "--profile", "tiny").returncode == 0
+    assert face("self", "remove", "--yes").returncode == 0
+
+
 @pytest.mark.parametrize("words", [("-v", "install", "nope"), ("install", "mini", "-v")])
 def test_verbose_says_nothing_twice(words: tuple[str, ...], locked: World, face: Face) -> None:
     assert locked.app.is_file()

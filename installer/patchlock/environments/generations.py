@@ -135,6 +135,17 @@ def _holds_anything(installation: Installation) -> bool:
     return any(path not in before for path in installation.folder.iterdir())
 
 
+def unfinished(home: Path) -> tuple[Installation, ...]:
+    """List the installations of a home that were begun, and of which nothing is in use yet; sorted."""
+    there = (one for one in installations(home) if not one.pointer.is_file())
+    return tuple(one for one in there if one.journal.is_file() or names(one))
+
+
+def is_busy(installation: Installation) -> bool:
+    """Say whether another patchlock works on an installation just now."""
+    return installation.journal.is_file() and file_lock.is_held(installation.lock)
+
+
 def names(installation: Installation) -> tuple[str, ...]:
     """Name the generations that were complete once, also those whose receipt cannot be read; sorted."""
     return tuple(sorted(file.parent.name for file in installation.environments.glob(f"*/{RECEIPT}")))
