@@ -575,6 +575,15 @@ def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlo
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_asks_again_below_the_list_after_a_wrong_answer(patchlock: Patchlock) -> None:
+    code, text = _guided("99\nx\ndemo\nn\nq\n", patchlock)
+    assert (code, text.count("This machine: ")) == (0, 2), "the second one is after the app's page"
+    wrong = [text.index(f'there is no app "{word}" in the list') for word in ("99", "x")]
+    assert wrong == sorted(wrong)
+    assert wrong[-1] < text.index("Install it now?")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (50, 20)])
 @pytest.mark.parametrize(
     ("host", "cards", "memory"),

@@ -31,6 +31,7 @@ _LEGEND = {
     "Models": "Models: the size of what it downloads in addition to its packages; its page has both.",
 }
 _LEAVE = {"q", "quit", "exit", ""}
+_HELP = {"h", "help", "?"}
 
 
 def guide() -> int:
@@ -66,16 +67,12 @@ def guide() -> int:
             standing = _standing(root)
             here.sort(key=lambda one: (one.app.name not in standing, _info.proof(one) != _info.WORKS))
             _output.echo(_screen(devices, observed.host, here, others, standing))
-            word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
-            if word.lower() in _LEAVE:
+            word, chosen = _choice(here)
+            if word in _LEAVE:
                 return code
-            if word.lower() in {"h", "help", "?"}:
+            if chosen is None:
                 _output.echo(_help())
                 _pause()
-                continue
-            chosen = _chosen(word, here)
-            if chosen is None:
-                _output.echo(f'there is no app "{word}" in the list')
                 continue
             code = _steps(app_overview.with_packages(chosen, root, _options.cache()), _standing(root))
     except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
@@ -89,9 +86,14 @@ def _standing(catalogue: Path) -> dict[str, InstallationState]:
     return {app: max(some, key=lambda one: one.state == "interrupted") for app, some in found.items()}
 
 
-def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
+def _choice(here: Sequence[AppOverview]) -> tuple[str, AppOverview | None]:
+    """Ask until the answer is an app, or a word to leave or to get help; the list stays on the screen."""
     named = {one.app.name: one for one in here} | {str(number): one for number, one in enumerate(here, 1)}
-    return named.get(word)
+    while True:
+        word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
+        if word in named or word.lower() in _LEAVE | _HELP:
+            return word.lower(), named.get(word)
+        _output.echo(f'there is no app "{word}" in the list')
 
 
 def _help() -> str:
