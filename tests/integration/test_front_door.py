@@ -575,6 +575,21 @@ def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlo
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize("columns", [40, 50, 80])
+def test_the_guide_shows_what_is_installed_however_narrow_the_terminal_is(
+    columns: int, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "installed" / "advanced-rvc-inference@cpu"
+    folder.mkdir(parents=True)
+    (folder / "journal").write_text("an install is running\n")
+    _, text = _guided("1\nq\n", patchlock, more={"COLUMNS": str(columns)})
+    screen = text[text.index("This machine: ") : text.index("Number of an app")].splitlines()
+    assert re.search("^1  advanced-rvc-inference .*interrupted$", "\n".join(screen), re.MULTILINE)
+    assert [line for line in screen if len(line) > columns] == []
+    assert "installed on cpu (interrupted)" in " ".join(text.split())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 def test_the_guide_asks_again_below_the_list_after_a_wrong_answer(patchlock: Patchlock) -> None:
     code, text = _guided("99\nx\ndemo\nn\nq\n", patchlock)
     assert (code, text.count("This machine: ")) == (0, 2), "the second one is after the app's page"
@@ -607,7 +622,7 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
     assert re.search(rf"^\d  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
     assert re.search("^1  demo +CPU ", text, re.MULTILINE)
     assert "…" not in text
-    assert ("Proved and Models: see an app's page" in text, " Proved " in text) == (columns == 50, columns == 80)
+    assert ("Proved, Models: see an app's page" in text, " Proved " in text) == (columns == 50, columns == 80)
     assert text.count("Warning: demo ") == text.count("Warning: ") == 1
 
 
