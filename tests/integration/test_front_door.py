@@ -131,6 +131,14 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
         assert face("status").stdout.startswith("mini on tiny  another patchlock works on it\n")
         assert "installed  on tiny (being installed)\n" in face("info", "mini").stdout
+        for command in ("run", "verify", "doctor"):
+            said = face(command, "mini")
+            assert said.returncode == 1
+            what, _, end = said.stderr.splitlines()[-1].partition(" (")
+            assert what.startswith(
+                f"error[busy]: mini is being installed on tiny at this moment, process {os.getpid()}"
+            )
+            assert end.endswith("mini@tiny); wait for that to end and run the same command again")
     assert face("run", "mini").stderr == (
         "error[not-installed]: mini is not installed on tiny: its install was interrupted "
         f"({tmp_path / 'installed' / 'mini@tiny'}); finish it with `patchlock install mini --profile tiny`\n"

@@ -462,6 +462,7 @@ def require_current(request: Request) -> Receipt:
 
     Raises:
         RefusedError: there is none, and the catalogue says that there can be none.
+        BusyError: there is none yet.
         NotInstalledError: there is none.
     """
     from patchlock.catalogue.pairs import require_possible
