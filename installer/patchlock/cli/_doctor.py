@@ -213,12 +213,12 @@ def _environment(
 ) -> tuple[Path, None] | tuple[None, BusyError | NotInstalledError]:
     """Find the environment of an app; else say why there is none."""
     from patchlock.environments import generations
-    from patchlock.model.errors import BusyError, NotInstalledError, UsageError
+    from patchlock.model.errors import BusyError, NotInstalledError
     from patchlock.model.installation import Installation
 
     names = [profile] if profile else _options.profiles_of(app) or _begun(app)
     if len(names) > 1:
-        raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
+        raise _options.several(app, names)
     if not names:
         opened.app(app)  # which names the nearest one, if there is none of that name
         remedy = f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it"
