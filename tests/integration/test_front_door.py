@@ -131,6 +131,14 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
         assert face("status").stdout.startswith("mini on tiny  another patchlock works on it\n")
         assert "installed  on tiny (being installed)\n" in face("info", "mini").stdout
+        for command in ("run", "verify", "doctor"):
+            said = face(command, "mini")
+            assert said.returncode == 1
+            what, _, end = said.stderr.splitlines()[-1].partition(" (")
+            assert what.startswith(
+                f"error[busy]: mini is being installed on tiny at this moment, process {os.getpid()}"
+            )
+            assert end.endswith("mini@tiny); wait for that to end and run the same command again")
     assert face("run", "mini").stderr == (
         "error[not-installed]: mini is not installed on tiny: its install was interrupted "
         f"({tmp_path / 'installed' / 'mini@tiny'}); finish it with `patchlock install mini --profile tiny`\n"
@@ -397,6 +405,26 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert not (tmp_path / "cache").exists()
 
 
+def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
+    locked: World, face: Face, tmp_path: Path
+) -> None:
+    assert locked.app.is_file()
+    folder = tmp_path / "installed" / "mini@tiny"
+    folder.mkdir(parents=True)
+    (folder / "journal").write_text("an install is running\n")
+    end = f"({folder.parent}); first run `patchlock uninstall mini --profile tiny`\n"
+    (tmp_path / "cache").mkdir(exist_ok=True)
+    (tmp_path / "cache" / "wheels").mkdir(exist_ok=True)
+    with file_lock.hold(folder / "lock", wait=0):
+        said = face("self", "remove", "--yes")
+    assert (said.returncode, said.stderr) == (2, f"error[usage]: mini on tiny is being installed {end}")
+    said = face("self", "remove", "--yes")
+    assert (said.returncode, said.stderr) == (2, f"error[usage]: the install of mini on tiny did not finish {end}")
+    assert (tmp_path / "cache" / "wheels").is_dir()
+    assert face("uninstall", "mini", "--profile", "tiny").returncode == 0
+    assert face("self", "remove", "--yes").returncode == 0
+
+
 @pytest.mark.parametrize("words", [("-v", "install", "nope"), ("install", "mini", "-v")])
 def test_verbose_says_nothing_twice(words: tuple[str, ...], locked: World, face: Face) -> None:
     assert locked.app.is_file()
@@ -555,6 +583,30 @@ def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlo
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize("columns", [40, 50, 80])
+def test_the_guide_shows_what_is_installed_however_narrow_the_terminal_is(
+    columns: int, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "installed" / "advanced-rvc-inference@cpu"
+    folder.mkdir(parents=True)
+    (folder / "journal").write_text("an install is running\n")
+    _, text = _guided("1\nq\n", patchlock, more={"COLUMNS": str(columns)})
+    screen = text[text.index("This machine: ") : text.index("Number of an app")].splitlines()
+    assert re.search("^1  advanced-rvc-inference .*interrupted$", "\n".join(screen), re.MULTILINE)
+    assert [line for line in screen if len(line) > columns] == []
+    assert "installed on cpu (interrupted)" in " ".join(text.split())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_asks_again_below_the_list_after_a_wrong_answer(patchlock: Patchlock) -> None:
+    code, text = _guided("99\nx\ndemo\nn\nq\n", patchlock)
+    assert (code, text.count("This machine: ")) == (0, 2), "the second one is after the app's page"
+    wrong = [text.index(f'there is no app "{word}" in the list') for word in ("99", "x")]
+    assert wrong == sorted(wrong)
+    assert wrong[-1] < text.index("Install it now?")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (50, 20)])
 @pytest.mark.parametrize(
     ("host", "cards", "memory"),
@@ -578,7 +630,7 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
     assert re.search(rf"^\d  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
     assert re.search("^1  demo +CPU ", text, re.MULTILINE)
     assert "…" not in text
-    assert ("Proved and Models: see an app's page" in text, " Proved " in text) == (columns == 50, columns == 80)
+    assert ("Proved, Models: see an app's page" in text, " Proved " in text) == (columns == 50, columns == 80)
     assert text.count("Warning: demo ") == text.count("Warning: ") == 1
 
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import Patchlock, Said
 from miniature import World, this_platform
 
+from patchlock.core import file_lock
 from patchlock.distributions import wheelhouse
 from patchlock.model.identities import Sha256
 
@@ -107,9 +108,8 @@ def test_two_profiles_live_side_by_side(locked: World, face: Face, patchlock: Pa
     for command in ("verify", "run", "rollback", "cache clean", "uninstall", "update"):
         said = face(*command.split(), "mini")
         assert said.returncode == 2
-        assert said.stderr == ("error[usage]: mini is installed on other and on tiny; name one: --profile other\n"), (
-            command
-        )
+        whole = f"`patchlock {command} mini --profile other`"
+        assert said.stderr == f"error[usage]: mini is installed on other and on tiny; name one: {whole}\n"
     before = _times(home / "mini@other")
     assert patchlock("run", "mini", "--profile", "tiny").stdout == "computed on cpu\n"
     assert face("install", "mini", "--profile", "tiny", "--reinstall").returncode == 0
@@ -119,6 +119,36 @@ def test_two_profiles_live_side_by_side(locked: World, face: Face, patchlock: Pa
     assert _times(home / "mini@other") == before
     assert face("verify", "mini").returncode == 0  # there is one again
     assert _start(home / "mini@other" / "run").stdout == "computed on cpu\n"
+
+
+def test_an_install_that_has_not_finished_is_named_with_the_others(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    begun = tmp_path / "installed" / "mini@begun"
+    begun.mkdir()
+    (begun / "journal").write_text("an install is running\n")
+    with file_lock.hold(begun / "lock", wait=0):
+        assert face("uninstall", "mini").stdout == "mini is removed from tiny\n"
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert face("uninstall", "mini").stdout == (
+        "mini is removed from tiny\nthe install of mini on begun did not finish; remove it too: "
+        "patchlock uninstall mini --profile begun\n"
+    )
+    other = tmp_path / "installed" / "mini@other"
+    other.mkdir()
+    (other / "journal").write_text("an install is running\n")
+    told = "error[usage]: mini is installed on begun (interrupted) and on other (interrupted); name one: "
+    assert face("uninstall", "mini", "--purge", "--yes").stderr == (
+        f"{told}`patchlock uninstall mini --profile begun --purge --yes`\n"
+    )
+    for folder in (begun, other):
+        (folder / "current").write_text("0\n")
+    third = tmp_path / "installed" / "mini@third"
+    third.mkdir()
+    (third / "journal").write_text("an install is running\n")
+    assert face("uninstall", "mini").stderr == (
+        "error[usage]: mini is installed on begun and on other and on third (interrupted); "
+        "name one: `patchlock uninstall mini --profile begun`\n"
+    )
 
 
 def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_path: Path) -> None:

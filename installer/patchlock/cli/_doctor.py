@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
     from patchlock.hardware.doctor import Finding
     from patchlock.hardware.report import HostReport
-    from patchlock.model.errors import NotInstalledError, PatchlockError
+    from patchlock.model.errors import BusyError, NotInstalledError, PatchlockError
     from patchlock.model.hosts import Recording
     from patchlock.model.profile import Profile
     from patchlock.model.troubles import Remedy, Shell
@@ -210,15 +210,15 @@ def _lines(log: TextIO, tells: Callable[[str], bool]) -> list[str]:
 
 def _environment(
     opened: Catalogue, app: str, profile: str | None
-) -> tuple[Path, None] | tuple[None, NotInstalledError]:
+) -> tuple[Path, None] | tuple[None, BusyError | NotInstalledError]:
     """Find the environment of an app; else say why there is none."""
     from patchlock.environments import generations
-    from patchlock.model.errors import NotInstalledError, UsageError
+    from patchlock.model.errors import BusyError, NotInstalledError
     from patchlock.model.installation import Installation
 
     names = [profile] if profile else _options.profiles_of(app) or _begun(app)
     if len(names) > 1:
-        raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
+        raise _options.several(app, names)
     if not names:
         opened.app(app)  # which names the nearest one, if there is none of that name
         remedy = f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it"
@@ -226,7 +226,7 @@ def _environment(
     installation = Installation(folder=_options.home() / f"{app}@{names[0]}")
     try:
         return generations.generation(installation, generations.require_current(installation, app).id), None
-    except NotInstalledError as error:
+    except (BusyError, NotInstalledError) as error:
         opened.app(app)
         return None, error
 

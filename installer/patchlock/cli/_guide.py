@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 _HEADS = ("", "App", "Runs on", "Proved", "Models", "Memory", "Installed")
 _SHORTER = ("Runs on", "Memory")
 """Columns that have fewer words for a narrow terminal, the first to use them first."""
-_LEFT_OUT = ("Models", "Proved", "Installed")
-"""Columns that a narrow terminal does not show, the first to go first."""
+_LEFT_OUT = ("Models", "Proved", "Runs on", "Memory")
+"""Columns that a narrow terminal does not show, as an app's page has them too; the first to go first."""
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
     "Models": "Models: the size of what it downloads in addition to its packages; its page has both.",
 }
 _LEAVE = {"q", "quit", "exit", ""}
+_HELP = {"h", "help", "?"}
 
 
 def guide() -> int:
@@ -63,35 +64,36 @@ def guide() -> int:
         return code
     try:
         while True:
-            standing = _standing(root)
+            standing = {app: _unfinished_first(found) for app, found in _list.standing(root).items()}
             here.sort(key=lambda one: (one.app.name not in standing, _info.proof(one) != _info.WORKS))
             _output.echo(_screen(devices, observed.host, here, others, standing))
-            word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
-            if word.lower() in _LEAVE:
+            word, chosen = _choice(here)
+            if word in _LEAVE:
                 return code
-            if word.lower() in {"h", "help", "?"}:
+            if chosen is None:
                 _output.echo(_help())
                 _pause()
                 continue
-            chosen = _chosen(word, here)
-            if chosen is None:
-                _output.echo(f'there is no app "{word}" in the list')
-                continue
-            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), _standing(root))
+            there = _list.standing(root).get(chosen.app.name, [])
+            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), there)
     except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return code
 
 
-def _standing(catalogue: Path) -> dict[str, InstallationState]:
-    """Give an installation of each app that has one; of several, one whose install did not finish."""
-    found = _list.standing(catalogue)
-    return {app: max(some, key=lambda one: one.state == "interrupted") for app, some in found.items()}
+def _unfinished_first(found: Sequence[InstallationState]) -> InstallationState:
+    """Choose one of an app's installations, if possible one whose install did not finish."""
+    return max(found, key=lambda one: one.state == "interrupted")
 
 
-def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
+def _choice(here: Sequence[AppOverview]) -> tuple[str, AppOverview | None]:
+    """Ask until the answer is an app, or a word to leave or to get help; the list stays on the screen."""
     named = {one.app.name: one for one in here} | {str(number): one for number, one in enumerate(here, 1)}
-    return named.get(word)
+    while True:
+        word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
+        if word in named or word.lower() in _LEAVE | _HELP:
+            return word.lower(), named.get(word)
+        _output.echo(f'there is no app "{word}" in the list')
 
 
 def _help() -> str:
@@ -104,15 +106,16 @@ def _help() -> str:
     return formatter.getvalue() + "\nOne of them: `patchlock help COMMAND`\nAll there are: `patchlock help --all`"
 
 
-def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
+def _steps(seen: AppOverview, found: Sequence[InstallationState]) -> int:
     """Show an app, and offer what can be done with it now."""
     from patchlock.cli import _launcher
     from patchlock.cli._models import licences
 
-    app, there = seen.app, standing.get(seen.app.name)
+    app, there = seen.app, _unfinished_first(found) if found else None
     memory = [str(verdict) if verdict.is_enough is False else verdict.need_text for verdict in seen.memory]
     rows = {
         "here": _info.here(seen),
+        **({"installed": f"on {_list.profiles_text(found)}"} if found else {}),
         **dict(_info.download(seen, is_current=there is not None and there.state == "current")),
         **({"memory": "\n".join(memory)} if memory else {}),
         "licence": licences(app.license, seen.models),
@@ -250,8 +253,8 @@ def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[A
     parts: list[str] = []
     if legend := " ".join(told for head, told in _LEGEND.items() if head in heads):
         parts.append(_output.sentences([legend], 0))
-    if left_out := [head for head in _LEGEND if head not in heads]:
-        parts.append(_output.sentences([f"{' and '.join(left_out)}: see an app's page"], 0))
+    if left_out := [head for head in _HEADS if head in _LEFT_OUT and head not in heads]:
+        parts.append(_output.sentences([f"{', '.join(left_out)}: see an app's page"], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
         parts.append(_output.sentences([f"Not supported here: {names} (`patchlock info APP` says why)"], 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.app import App
+    from patchlock.model.errors import UsageError
     from patchlock.model.fits import Platform
     from patchlock.model.profile import Profile
 
@@ -462,6 +463,7 @@ def require_current(request: Request) -> Receipt:
 
     Raises:
         RefusedError: there is none, and the catalogue says that there can be none.
+        BusyError: there is none yet.
         NotInstalledError: there is none.
     """
     from patchlock.catalogue.pairs import require_possible
@@ -477,14 +479,33 @@ def require_current(request: Request) -> Receipt:
 
 def _installed_on(app: str) -> str | None:
     from patchlock.environments import generations
-    from patchlock.model.errors import UsageError
 
     found = profiles_of(app)
     there = [one.profile for one in generations.installations(home()) if one.app == app]
     chosen = found or there  # files of the user may be all that is left
     if len(chosen) > 1:
-        raise UsageError(f"{app} is installed on {' and on '.join(chosen)}", remedy=f"name one: --profile {chosen[0]}")
+        raise several(app, chosen)
     return chosen[0] if chosen else None
+
+
+def several(app: str, profiles: Sequence[str]) -> UsageError:
+    """Name all profiles of an app, also those whose install has not finished, and the whole command for one of them."""
+    from patchlock.core import command_lines
+    from patchlock.environments import generations
+    from patchlock.model.addresses import without_secrets
+    from patchlock.model.errors import UsageError
+
+    begun = [one for one in generations.unfinished(home()) if one.app == app]
+    unfinished = {one.profile: "being installed" if generations.is_busy(one) else "interrupted" for one in begun}
+    names = sorted({*profiles, *unfinished})
+    told = " and on ".join(f"{name} ({unfinished[name]})" if name in unfinished else name for name in names)
+    context = click.get_current_context()
+    options = [word for one in context.command.params if not isinstance(one.type, click.File) for word in one.opts]
+    given = [word.removeprefix("--") for word in options if word.startswith("--") and word != "--profile"]
+    words = [*context.command_path.split(), app, "--profile", profiles[0], *_output.given(*given)]
+    return UsageError(
+        f"{app} is installed on {told}", remedy=f"name one: `{without_secrets(command_lines.joined(words))}`"
+    )
 
 
 def profiles_of(app: str) -> list[str]:

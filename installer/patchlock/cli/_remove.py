@@ -138,14 +138,21 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
 
 
 def _nothing_left() -> list[str]:
-    """After the last app, say what patchlock itself still takes, and the command that removes it."""
+    """After the last app, name what was begun, or what patchlock itself still takes, and what removes it."""
     from patchlock.cli import _self
-    from patchlock.environments import installed_profiles
+    from patchlock.environments import generations, installed_profiles
 
     if installed_profiles.by_app(_options.home()):
         return []
+    itself = _launcher.own_command(_options.home())
+    if begun := generations.unfinished(_options.home()):
+        return [
+            f"the install of {one.app} on {one.profile} did not finish; remove it too: "
+            f"{itself} uninstall {one.app} --profile {one.profile}"
+            for one in begun
+            if not generations.is_busy(one)
+        ]
     count = sum(one.size for one in _self.own_files(_options.home(), _options.cache()))
     if not count:
         return []
-    itself = _launcher.own_command(_options.home())
     return [f"nothing is installed now; {_output.size(count)} of patchlock's own remain: {itself} self remove"]

@@ -9,12 +9,16 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
 from patchlock.cli._commands import Subcommands
 from patchlock.core import command_lines
+
+if TYPE_CHECKING:
+    from patchlock.model.errors import UsageError
 
 _BY_SYSTEM = "The package manager that installed it"
 
@@ -137,24 +141,19 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
 def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
     """Remove patchlock's own files: its cache, its Python environment and its launcher.
 
-    Refuses while an app is installed. The clone, or the package that patchlock was installed as, stays; the command
-    that removes it is printed.
+    Refuses while an app is installed or an install has not finished. The clone, or the package that patchlock was
+    installed as, stays; the command that removes it is printed.
 
     \b
     Example:
       patchlock self remove --dry-run
     """
     from patchlock.core import atomic_files, uv
-    from patchlock.environments import cache_pruning, installed_profiles
-    from patchlock.model.errors import UsageError
+    from patchlock.environments import cache_pruning
 
     home, cache = _options.home(), _options.cache()
     for place in cache_pruning.homes(cache, home):
-        if there := installed_profiles.by_app(place):
-            commands = " and ".join(f"`patchlock uninstall {name}`" for name in there)
-            error = UsageError(
-                f"apps are installed: {', '.join(there)}", where=str(place), remedy=f"first run {commands}"
-            )
+        if error := _installed(place):
             if not dry_run:
                 raise error
             _output.note(f"note: {error}")
@@ -195,6 +194,25 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
             empty = command_lines.removal(of_uv)
             shared = f"Downloads are also in uv's cache, which other programs share. To remove it:\n  $ {empty}\n"
         _output.echo(f"{done}{yours}{shared}{way}")
+
+
+def _installed(home: Path) -> UsageError | None:
+    """Name the apps of a home that are installed, being installed or half installed, and the commands to end that."""
+    from patchlock.environments import generations, installed_profiles
+    from patchlock.model.errors import UsageError
+
+    there = installed_profiles.by_app(home)
+    told = [f"apps are installed: {', '.join(there)}"] if there else []
+    commands = [f"patchlock uninstall {name}" for name in there]
+    for one in generations.unfinished(home):
+        name = f"{one.app} on {one.profile}"
+        is_busy = generations.is_busy(one)
+        told.append(f"{name} is being installed" if is_busy else f"the install of {name} did not finish")
+        commands.append(f"patchlock uninstall {one.app} --profile {one.profile}")
+    if not told:
+        return None
+    remedy = f"first run {' and '.join(f'`{command}`' for command in commands)}"
+    return UsageError("; ".join(told), where=str(home), remedy=remedy)
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:

@@ -17,7 +17,7 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.environments import installed_profiles
 from patchlock.hardware import stored_choice
 from patchlock.model import launchers
-from patchlock.model.errors import NotInstalledError
+from patchlock.model.errors import BusyError, NotInstalledError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.installation import Installation
 
@@ -135,6 +135,17 @@ def _holds_anything(installation: Installation) -> bool:
     return any(path not in before for path in installation.folder.iterdir())
 
 
+def unfinished(home: Path) -> tuple[Installation, ...]:
+    """List the installations of a home that were begun, and of which nothing is in use yet; sorted."""
+    there = (one for one in installations(home) if not one.pointer.is_file())
+    return tuple(one for one in there if one.journal.is_file() or names(one))
+
+
+def is_busy(installation: Installation) -> bool:
+    """Say whether another patchlock works on an installation just now."""
+    return installation.journal.is_file() and file_lock.is_held(installation.lock)
+
+
 def names(installation: Installation) -> tuple[str, ...]:
     """Name the generations that were complete once, also those whose receipt cannot be read; sorted."""
     return tuple(sorted(file.parent.name for file in installation.environments.glob(f"*/{RECEIPT}")))
@@ -158,12 +169,19 @@ def require_current(installation: Installation, app: str, *, where: str = "") ->
         where: of a simulated machine, which folder it would be there.
 
     Raises:
+        BusyError: there is none yet.
         NotInstalledError: there is none.
     """
     receipt = current(installation)
+    if receipt is None and is_busy(installation):
+        raise BusyError(
+            f"{app} is being installed on {installation.profile} at this moment{file_lock.holder(installation.lock)}",
+            where=str(installation.folder),
+            remedy="wait for that to end and run the same command again",
+        )
     if receipt is None:
         command = f"`patchlock install {app} --profile {installation.profile}`"
-        is_interrupted = installation.journal.is_file() and not file_lock.is_held(installation.lock)
+        is_interrupted = installation.journal.is_file()
         raise NotInstalledError(
             f"{app} is not installed on {installation.profile}"
             + (": its install was interrupted" if is_interrupted else installed_profiles.elsewhere(installation)),

@@ -48,7 +48,7 @@ def states(home: Path, catalogue: Path) -> tuple[InstallationState, ...]:
 
 def _state(one: Installation, catalogue: Path) -> InstallationState:
     made, used = generations.receipts(one), generations.current(one)
-    busy = one.journal.is_file() and file_lock.is_held(one.lock)
+    busy = generations.is_busy(one)
     state: State
     if one.journal.is_file() and not busy:
         state = "interrupted"
