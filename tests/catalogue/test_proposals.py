@@ -57,6 +57,33 @@ def tree(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("import   a\n", "import a"),
+        ("word " * 20 + "last", "word " * 20 + "…"),
+        ("word " * 19 + "abcdefgh", "word " * 19 + "…"),
+        ("x" * 101, "x" * 100 + " …"),
+    ],
+    ids=["short", "after-a-word", "within-a-word", "one-word"],
+)
+def test_long_line_is_cut_after_a_word(text: str, shown: str) -> None:
+    assert findings.excerpt(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("requirements_gpu.txt", "it is for GPUs"),
+        ("requirements-cu121.txt", "it is for CU121"),
+        ("requirements_rocm.txt", "it is for ROCm"),
+    ],
+)
+def test_file_for_other_machines_says_for_which(name: str, why: str) -> None:
+    files = {PurePosixPath("requirements.txt"): b"a\n", PurePosixPath(name): b"b\n"}
+    assert [one.why for one in requirement_choice.candidates(files) if str(one.path) == name] == [why]
+
+
+@pytest.mark.parametrize(
     ("names", "wanted"),
     [
         pytest.param(["setup.py", "requirements.txt"], "requirements.txt", id="pip-before-setup"),

@@ -142,7 +142,7 @@ def test_a_person_sees_sentence_table_patches_and_uvs_words(world: World, patchl
     assert "\nmodels==4.36.2 → models==4.42.4 requirements.txt:3 (upstream)\n" in text
     assert '\nid = "models-that-resolves"\nwhy = "voices and models==4.36.2 cannot be installed' in text
     assert text.index("edit set 1") < text.index("[[patch]]") < text.index("uv about conflict 1:\n")
-    assert f"mini × tiny × windows-amd64: edit set 1 and 2 of {pair} resolve it here too" in text
+    assert f"mini × tiny × windows-amd64: edit sets 1 and 2 of {pair} also resolve it here" in text
 
 
 def test_edits_say_on_which_platforms_they_resolve(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

@@ -158,6 +158,16 @@ def test_what_cannot_be_is_said_in_one_sentence(
     assert face("export", "mini", *arguments).stderr == f"{sentence}\n"
 
 
+def test_profile_of_another_machine_is_exported_with_its_platform(locked: World, face: Face) -> None:
+    text = locked.profile.read_text().replace('"linux-x86_64", "linux-aarch64", ', "")
+    locked.profile.with_name("far.toml").write_text(text)
+    export = ("export", "mini", "--profile", "far", "--format", "cyclonedx")
+    assert face(*export).stderr.endswith("; for another machine, add --platform windows-amd64 or macos-arm64\n")
+    refused = '\n[[refused]]\nprofile = "far"\nwhy = "no wheels"\nsource = "tests"\n'
+    locked.app.write_text(locked.app.read_text() + refused)
+    assert face(*export).stderr == "error[refused]: mini cannot run on far on windows-amd64: no wheels (tests)\n"
+
+
 def test_matrix_lists_what_a_change_concerns(locked: World, face: Face) -> None:
     git = ["git", "-C", str(locked.catalogue), "-c", "user.name=a", "-c", "user.email=a@b.test"]
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "x"]):

@@ -227,6 +227,14 @@ def test_refused_pair_that_is_named_fails_and_says_which_table_to_delete(world: 
     error = json.loads(patchlock("lock", "mini", "--profile", "tiny", "--json").stdout)["error"]
     assert (error["code"], len(error["evidence"])) == ("locks", 4)
     assert patchlock("lock", "mini").returncode == 0  # nobody has named what is refused
+    diff = patchlock("lock", "mini", "--profile", "tiny", "--diff", "--markdown")
+    assert diff.returncode == 1
+    assert (
+        "It cannot be locked:\n\n```\nmini cannot run on tiny on linux-x86_64: no (https://example.com/" in diff.stdout
+    )
+    error = json.loads(patchlock("lock", "mini", "--profile", "tiny", "--diff", "--json").stdout)["error"]
+    assert (error["code"], len(error["evidence"])) == ("locks", 4)
+    assert patchlock("lock", "mini", "--diff").returncode == 0
     world.app.write_text(text + table.replace("PLATFORMS", 'platforms = ["linux-x86_64"]\n'))
     assert patchlock("lock", "mini", "--profile", "tiny").returncode == 0  # it has locks for the other platforms
     assert patchlock(*lock_here("--profile", "tiny")).returncode == 1

@@ -135,7 +135,11 @@ def test_rules_for_another_profile_are_not_followed(richer: World, patchlock: Pa
 @pytest.mark.parametrize(
     ("table", "rule", "clause"),
     [
-        ("exclude", 'name = "eta"', "nobody asks for eta, which is excluded; remove that"),
+        (
+            "exclude",
+            'name = "eta"',
+            "nobody asks for eta: remove the [[exclude]] table at patches/mini/app.toml:58",
+        ),
         (
             "override",
             'requirement = "eta<1"',
@@ -151,6 +155,23 @@ def test_rule_without_effect_is_an_error(
     _add(richer, table, rule)
     assert clause in _detail(patchlock)
     assert not (richer.catalogue / "lockfiles" / "mini").exists()
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["possible", "refused"])
+def test_exclusion_counts_on_every_platform_of_a_profile(
+    richer: World, patchlock: Patchlock, *, is_refused: bool
+) -> None:
+    made = [
+        wheel(richer.wheels, "epsilon", "1.1", requires=("zeta", 'eta; sys_platform == "win32"')),
+        wheel(richer.wheels, "eta", "1.0"),
+    ]
+    index(Path(richer.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
+    _add(richer, "exclude", 'name = "eta"')
+    if is_refused:
+        _add(richer, "refused", 'profile = "tiny"\nplatforms = ["windows-amd64"]')
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64")
+    assert done.returncode == int(is_refused), done.stdout
+    assert ("nobody asks for eta" in done.stdout) == is_refused
 
 
 def test_one_distribution_is_upgraded_and_stays_so(richer: World, patchlock: Patchlock) -> None:

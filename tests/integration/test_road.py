@@ -56,7 +56,7 @@ def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: P
     assert "installed and verified" not in done.stdout + done.stderr
     assert "patches   alpha-that-exists  applied in requirements.txt" in lines
     assert "on-the-cpu         applied in app.py" in lines
-    assert "computes  says-where: computed on cpu" in lines
+    assert 'computes  says-where: `python app.py` prints "computed on cpu"' in lines
     assert "run       patchlock run mini" in lines
     assert "undo      patchlock uninstall mini" in lines
     assert len(lines) < 20

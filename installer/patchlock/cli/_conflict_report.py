@@ -110,9 +110,9 @@ def pair_name(request: Request) -> str:
 
 
 def _same(pair: str, first: str, numbers: Sequence[int]) -> ConflictReport:
-    listed = " and ".join(str(number + 1) for number in numbers)
-    verb = "resolve" if len(numbers) > 1 else "resolves"
-    sentence = f"{pair}: edit set {listed} of {first} {verb} it here too"
+    *others, last = (str(number + 1) for number in numbers)
+    listed = f"edit sets {', '.join(others)} and {last}" if others else f"edit set {last}"
+    sentence = f"{pair}: {listed} of {first} also resolve{'' if others else 's'} it here"
     return ConflictReport(text=sentence, data={"same_as": first, "sets": [number + 1 for number in numbers]})
 
 
@@ -196,7 +196,7 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
     listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
     it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
     lines = [f"{listed} {has} no wheel, only an sdist. To build {it}, for patches/{order.app.name}/app.toml:", ""]
-    why, source = "the index has no wheel of these versions", "PyPI: the file list of each"
+    why, source = "the index has no wheel", "PyPI: the file list of each"
     lines += document.build_table(dict(explanation.builds), why=why, source=source).splitlines()
     if explanation.build_metadata:
         return [*lines, "", *explanation.build_metadata.splitlines()]

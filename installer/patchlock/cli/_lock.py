@@ -105,7 +105,7 @@ def lock_command(
       patchlock lock --check
       patchlock lock demo --upgrade --package numpy
     """
-    whole = not (apps or profile or platform)
+    whole, is_named = not (apps or profile or platform), bool(apps and profile)
     if online and not check:
         raise UsageError("--online says how --check does its work", remedy="add --check")
     if check and not (online or upgrade or packages or as_of or accept or source or revision or mode.is_any):
@@ -123,7 +123,7 @@ def lock_command(
     _require_wheels(accept)
     cut_off = _cut_off(upgrade, packages, as_of)
     requests = [dataclasses.replace(one, local_addresses=local_addresses) for one in requests]
-    code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
+    code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json, is_named=is_named)
     if code is not None:
         return code
     progress = _progress.progress(as_json)
@@ -138,7 +138,7 @@ def lock_command(
     lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = _conflict_report.explain_conflicts(stuck, cut_off, explain, progress) if stuck and explain else {}
-    return _lock_table.print_locks(lines, told, check=check, as_json=as_json, is_named=bool(apps and profile))
+    return _lock_table.print_locks(lines, told, check=check, as_json=as_json, is_named=is_named)
 
 
 def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> CutOff:

@@ -45,6 +45,7 @@ def show(
     against: str | None,
     markdown: bool,
     as_json: bool,
+    is_named: bool,
 ) -> int:
     """Print the differences of all pairs.
 
@@ -55,9 +56,10 @@ def show(
         against: compare the lockfiles with those of this profile instead, and resolve nothing.
         markdown: for a pull request.
         as_json: in an envelope.
+        is_named: as in `_lock_table.print_locks`.
 
     Returns:
-        0 where nothing is different, else 1; two profiles may be different.
+        0 where nothing is different, else 1; two profiles may be different, and a named one must not be refused.
     """
     from patchlock.core import uv
     from patchlock.locks import relock
@@ -79,11 +81,13 @@ def show(
             )
             progress.say(_lock_table.counted(len(lines)))
     good = {"same", "refused"} | ({"different"} if against else set())
-    changed = [line for line in lines if line.state not in good]
+    of = _lock_table.app_and_profile
+    lockable = {of(line.pair) for line in lines if not line.refused}
+    changed = [line for line in lines if line.state not in good or (is_named and of(line.pair) not in lockable)]
     if as_json:
         return _output.succeed("lock", {"pairs": [_data(line) for line in lines]}, _objection(changed))
     if markdown:
-        _output.echo(_markdown(lines))
+        _output.echo(_markdown([line for line in lines if line.state == "different" or line in changed]))
     else:
         width = max((len(line.pair) for line in lines), default=0)
         _output.echo("\n".join(_text(line, width) for line in lines))
@@ -93,7 +97,7 @@ def show(
 def _objection(changed: Sequence[_Line]) -> PatchlockError | None:
     if not changed:
         return None
-    failed = [(line.pair, line.failed) for line in changed if line.failed]
+    failed = [(line.pair, line.failed or line.refused) for line in changed if line.failed or line.refused]
     return _lock_table.locks_error(failed, len(changed), ()) or DriftError(
         f"{len(changed)} lock{' is' if len(changed) == 1 else 's are'} different",
         remedy="read what `data` says of each; `patchlock lock APP` writes a new lock",
@@ -195,8 +199,7 @@ def _markdown(lines: Sequence[_Line]) -> str:
     """Write a text for a pull request; pairs with the same differences share one table."""
     groups: dict[str, list[_Line]] = {}
     for line in lines:
-        if line.state in {"different", "failed"}:
-            groups.setdefault(_table(line), []).append(line)
+        groups.setdefault(_table(line), []).append(line)
     if not groups:
         return "No lock is different."
     return "\n".join(f"### {', '.join(line.pair for line in of)}\n\n{table}" for table, of in groups.items()).rstrip()
@@ -204,7 +207,7 @@ def _markdown(lines: Sequence[_Line]) -> str:
 
 def _table(line: _Line) -> str:
     if line.difference is None:
-        return f"It cannot be locked:\n\n```\n{line.failed}\n```\n"
+        return f"It cannot be locked:\n\n```\n{line.failed or line.refused}\n```\n"
     changes, otherwise = _shown(line.difference)
     text = "".join(f"- {cause}\n" for cause in line.difference.causes)
     if changes:

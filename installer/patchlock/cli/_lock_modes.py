@@ -65,8 +65,10 @@ def add(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_mode
 
 
-def run(mode: Mode, requests: Sequence[Request], cut_off: CutOff, *, check: bool, as_json: bool) -> int | None:
-    """Do what the mode asks for.
+def run(
+    mode: Mode, requests: Sequence[Request], cut_off: CutOff, *, check: bool, as_json: bool, is_named: bool
+) -> int | None:
+    """Do what the mode asks for; `is_named` is as in `_lock_table.print_locks`.
 
     Returns:
         The exit code, or None where no mode is asked for.
@@ -83,7 +85,13 @@ def run(mode: Mode, requests: Sequence[Request], cut_off: CutOff, *, check: bool
         from patchlock.cli import _lock_diff
 
         return _lock_diff.show(
-            requests, cut_off, since=mode.since, against=mode.against, markdown=mode.markdown, as_json=as_json
+            requests,
+            cut_off,
+            since=mode.since,
+            against=mode.against,
+            markdown=mode.markdown,
+            as_json=as_json,
+            is_named=is_named,
         )
     if mode.cross_check:
         from patchlock.cli import _cross_check

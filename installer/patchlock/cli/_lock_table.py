@@ -41,11 +41,11 @@ class Line:
         """Whether nobody has to do anything."""
         return self.state in {"written", "unchanged", "fresh", "refused"}
 
-    @property
-    def app_and_profile(self) -> tuple[str, str]:
-        """Give the two of the pair, without its platform."""
-        app, _, rest = self.pair.partition(" × ")
-        return app, rest.partition(" × ")[0]
+
+def app_and_profile(pair: str) -> tuple[str, str]:
+    """Give the two of a pair, without its platform."""
+    app, _, rest = pair.partition(" × ")
+    return app, rest.partition(" × ")[0]
 
 
 def counted(count: int) -> str:
@@ -102,8 +102,8 @@ def print_locks(
         as_json: one envelope, no table.
         is_named: a lock was asked for of each app and profile, so that one that is refused everywhere is a failure.
     """
-    lockable = {line.app_and_profile for line in lines if line.state != "refused"}
-    bad = [line for line in lines if not line.good or (is_named and line.app_and_profile not in lockable)]
+    lockable = {app_and_profile(line.pair) for line in lines if line.state != "refused"}
+    bad = [line for line in lines if not line.good or (is_named and app_and_profile(line.pair) not in lockable)]
     if as_json:
         explanations = {pair: one.data for pair, one in told.items()}
         pairs = [row | {"explanation": explanations.get(str(row["pair"]))} for row in rows(lines)]
@@ -134,7 +134,7 @@ def print_locks(
 
 def _asked(line: Line) -> tuple[str, str, bool]:
     """Give the app and the profile of a pair, and whether its lock is to be made again; "" for those that have none."""
-    app, profile = line.app_and_profile
+    app, profile = app_and_profile(line.pair)
     return app, "" if line.state == "refused" else profile, line.needs_relock
 
 

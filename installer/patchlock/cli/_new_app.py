@@ -114,7 +114,8 @@ def new_app_command(
     )
     with progress.stage("look"):
         proposed = propose_app.propose(wanted, progress.say)
-        progress.say(f"{len(proposed.proposal.issues)} kinds of problem")
+        count = len(proposed.proposal.issues)
+        progress.say(f"{count} kind{'' if count == 1 else 's'} of problem")
     with tempfile.TemporaryDirectory(prefix="patchlock-new-app-") as folder:
         scratch = proposal_locks.create_scratch_catalogue(opened, Path(folder) / "catalogue")
         trying = proposal_locks.LockSettings(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.app import App
-    from patchlock.model.errors import UsageError
+    from patchlock.model.errors import NoProfileFitsError, UsageError
     from patchlock.model.fits import Platform
     from patchlock.model.profile import Profile
 
@@ -304,14 +304,20 @@ def pair_request(
 
     Raises:
         UsageError: there is no such platform, or not exactly one profile for it.
+        RefusedError: the named profile is another machine's, and the app cannot run on it.
         PatchlockError: as `request`.
     """
     from patchlock.locks.lock_request import Request
-    from patchlock.model.errors import UsageError, nearest
+    from patchlock.model.errors import NoProfileFitsError, UsageError, nearest
     from patchlock.model.platforms import PLATFORMS
 
     if platform is None:
-        return request(catalogue, app, profile, source=source)
+        try:
+            return request(catalogue, app, profile, source=source)
+        except NoProfileFitsError as error:
+            if profile is None:
+                raise
+            raise _of_another_machine(open_catalogue(catalogue), app, profile, error) from error
     if platform not in PLATFORMS:
         raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
     opened = open_catalogue(catalogue)
@@ -325,6 +331,22 @@ def pair_request(
         cache=cache(),
         source=source,
     )
+
+
+def _of_another_machine(opened: Catalogue, app: str, profile: str, error: NoProfileFitsError) -> NoProfileFitsError:
+    """Name the platforms that get an app on a profile which does not fit this machine.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    from patchlock.catalogue.pairs import refusal_reason, require_possible
+    from patchlock.model.errors import NoProfileFitsError
+
+    wanted, chosen = opened.app(app), opened.profile(profile)
+    possible = [one.name for one in chosen.platforms if refusal_reason(wanted, chosen, one) is None]
+    if not possible:
+        require_possible(wanted, chosen, chosen.platforms[0])
+    return NoProfileFitsError(error.what, remedy=f"for another machine, add --platform {' or '.join(possible)}")
 
 
 def _profile_for(opened: Catalogue, name: str | None, platform: Platform) -> Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import datetime
 import re
 import tempfile
@@ -23,6 +24,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from patchlock.catalogue import shared_sets
+from patchlock.catalogue.pairs import refusal_reason
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._rules import enforce_policy, missing_wheels, only_built, requirements_of, takeable
@@ -67,7 +69,7 @@ def resolve(order: ResolutionInputs) -> Lock:
             raise
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
         builds = _builds_for_finals(order, answer, folder)
-        idle = _idle_exclusions(order, folder)
+        idle = _idle_exclusions(order)
     _direct_files.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _dependents(found.log, answer))
     not_covered = (*order.asked.not_covered, *_unknown_extras(order, found.log))
@@ -385,19 +387,32 @@ def _files(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
     }
 
 
-def _idle_exclusions(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
-    """Name the app's own exclusions that leave nothing out, one clause each: without them, nothing is added."""
+def _idle_exclusions(order: ResolutionInputs) -> tuple[str, ...]:
+    """Name the app's own exclusions that leave nothing out on any platform of the profile, one clause each."""
     own = order.app.origin.file
-    wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions if rule.origin.file == own}
-    if not wanted:
-        return ()
-    (folder / "excludes.txt").write_text("", encoding="utf-8")
-    try:
-        everything = _resolver.ask(folder).pylock
-    except UnsatisfiableError:
-        return ()
-    idle = sorted(name for name in wanted if not re.search(rf'^name = "{name}"$', everything, re.MULTILINE))
-    return tuple(f"nobody asks for {name}, which is excluded; remove that" for name in idle)
+    rules = order.app.rules.of(order.profile.name).exclusions
+    idle = [rule for rule in sorted(rules, key=lambda rule: rule.name) if rule.origin.file == own]
+    others = (one for one in order.profile.platforms if one != order.platform)
+    for platform in (order.platform, *others):
+        if not idle:
+            break
+        if platform == order.platform or refusal_reason(order.app, order.profile, platform) is None:
+            wanted = _wanted_without_exclusions(dataclasses.replace(order, platform=platform))
+            idle = [rule for rule in idle if wanted is not None and rule.name not in wanted]
+    return tuple(f"nobody asks for {rule.name}: remove the [[exclude]] table at {rule.origin}" for rule in idle)
+
+
+def _wanted_without_exclusions(order: ResolutionInputs) -> frozenset[str] | None:
+    """Name what a lock would have without exclusions; None where it cannot be made so."""
+    with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
+        folder = Path(name)
+        _resolver_input.write(order, folder)
+        (folder / "excludes.txt").write_text("", encoding="utf-8")
+        try:
+            answer = tomllib.loads(_resolver.ask(folder).pylock)
+        except (UnsatisfiableError, WheelError, RequirementsError):
+            return None
+    return frozenset(package["name"] for package in answer.get("packages", ()))
 
 
 def _idle_exceptions(order: ResolutionInputs, answer: Pylock) -> tuple[str, ...]:

@@ -79,9 +79,10 @@ def cases(app: App, wanted: PatchTestRequest) -> CatalogueFinding:
     problems = [f"{case.patch}/{case.name}: {problem}" for case in tried.cases for problem in case.problems]
     unexplained = [f"{patch}: its why or source is still to be written" for patch in tried.unexplained]
     with_case = len(app.patches) - len(tried.without_case)
+    count = f"{len(tried.cases)} case{'' if len(tried.cases) == 1 else 's'}"
     return CatalogueFinding(
         what="cases",
-        says=f"{len(tried.cases)} cases, for {with_case} of {len(app.patches)} patches",
+        says=f"{count}, for {with_case} of {len(app.patches)} patches",
         problems=(*problems, *tried.together, *unexplained),
     )
 

@@ -222,7 +222,8 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         moved = _move_source(job)
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
-        progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
+        count = len(job.upstream.patched.changes)
+        progress.say(f"{count} file{'' if count == 1 else 's'}{kept}")
     for edit in moved.replaced:
         version = f"{clone.tree_of(installation.source).ref(move.BEFORE)}:{edit.path}"
         yours = command_lines.joined(["git", "-C", str(installation.source), "show", version])

@@ -572,11 +572,11 @@ def _build_tables(
     everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str, as_of: str
 ) -> tuple[str, str]:
     """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
-    why, source = "the index has no wheel of these versions", "PyPI: the file list of each"
+    why, source = "the index has no wheel", "PyPI: the file list of each"
     until = f" among its files until {as_of[:10]}" if as_of else ""
     tables = [document.build_table(everywhere, why=f"{why}{until}", source=source)] if everywhere else []
     if here:
-        why = "the index has no wheel of these that fits there"
+        why = "the index has no wheel that fits there"
         tables.append(document.build_table(here, why=f"{why}{until}", source=source, platforms=(platform,)))
     listed = ", ".join(f"{name} {version}" for name, version in (*everywhere.items(), *here.items()))
     return "\n\n".join(tables), f"[[build]] of {listed}"

@@ -395,5 +395,5 @@ def _sdists(
         remedy="its build is allowed",
     )
     first = places[0]
-    why = "the index has no wheel of these that fits what upstream asks for"
+    why = "the index has no wheel that fits what upstream asks for"
     return (issue,), (document.build_table(found, why=why, source=draft.link(first.path, first.line)),)

@@ -71,10 +71,9 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
         UnsafePathError: a link or a folder of the user's stands where a file belongs.
         GitFirstError: the user's edits and ours have to be merged, and git is too old for that.
     """
-    repository = tree.repository
-    new = trees.everything(repository, goal.target)
-    upstream = trees.upstream_of(repository, goal.target)
-    wanted = trees.everything(repository, upstream)
+    new = trees.everything(tree.repository, goal.target)
+    upstream = trees.upstream_of(tree.repository, goal.target)
+    wanted = trees.everything(tree.repository, upstream)
     known = KnownVersions.of(tree, goal, where)
     snapshot, left = _look(tree, known, new, where, work, goal)
     if renames := {} if goal.restore_all else _users_renames(tree, known, new, snapshot):

@@ -82,7 +82,7 @@ def _table(*rows: tuple[str, object] | str) -> Table:
 def _head(proposal: Proposal) -> str:
     facts = proposal.facts
     above = [
-        *_comment(f"Proposed by `patchlock new-app {proposal.url}`. Look each line through; what is found, and where:"),
+        *_comment(f"Proposed by `patchlock new-app {proposal.url}`. Read each line. What was found, and where:"),
         *(line for issue in ranked(proposal.issues) for line in _comment(_told(issue.name, issue.found))),
         *(line for remark in proposal.remarks for line in _comment(f"TODO: {remark}")),
         "",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals.findings import Files, Finding
+from patchlock.catalogue.proposals.findings import Files, Finding, excerpt
 
 _PAGES = frozenset({".md", ".mdx", ".rst"})
 _SCRIPTS = frozenset({".sh", ".bat", ".cmd", ".ps1"})
@@ -205,7 +205,7 @@ def _lines(
             if gone:
                 folder = _gone(folder, gone[1])
             elif words := _words(bare):
-                place = Finding(path=path, line=number, text=" ".join(part.split())[:100])
+                place = Finding(path=path, line=number, text=excerpt(part))
                 yield Told(words=words, folder=folder, block=block, found=place)
 
 

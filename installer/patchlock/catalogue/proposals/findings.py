@@ -15,6 +15,9 @@ from patchlock.model.visible_text import visible_name
 
 Files = Mapping[PurePosixPath, bytes]
 
+_LONGEST = 100
+"""Characters of an excerpt."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -27,6 +30,15 @@ class Finding:
 
     def __str__(self) -> str:
         return visible_name(f"{self.path}:{self.line}: {self.text}")
+
+
+def excerpt(text: str) -> str:
+    """Give a piece of a file in one line, cut after a word where it is long."""
+    words = " ".join(text.split())
+    if len(words) <= _LONGEST:
+        return words
+    start = words[: _LONGEST + 1]
+    return f"{start.rpartition(' ')[0] or start[:-1]} …"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals.findings import Files, Finding
+from patchlock.catalogue.proposals.findings import Files, Finding, excerpt
 from patchlock.patches.import_graph import Trees
 
 
@@ -67,7 +67,7 @@ def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
         else:
             continue
         for name in names:
-            yield Import(module=name, found=Finding(path=path, line=node.lineno, text=_text(node)[:100]))
+            yield Import(module=name, found=Finding(path=path, line=node.lineno, text=excerpt(_text(node))))
 
 
 def _text(node: ast.Import | ast.ImportFrom) -> str:

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals import project_facts
-from patchlock.catalogue.proposals.findings import Finding, Issue, ProposedPatch
+from patchlock.catalogue.proposals.findings import Finding, Issue, ProposedPatch, excerpt
 from patchlock.patches.import_graph import Trees
 
 _ASKS = frozenset({"version", "distribution", "metadata", "get_distribution", "require"})
@@ -81,4 +81,4 @@ def _places(trees: Trees, name: str) -> Iterator[Finding]:
             else:
                 is_own = isinstance(first, ast.Name) and first.id in {"__package__", "__name__"}
             if is_own and called in _ASKS:
-                yield Finding(path=path, line=node.lineno, text=ast.unparse(node)[:100])
+                yield Finding(path=path, line=node.lineno, text=excerpt(ast.unparse(node)))

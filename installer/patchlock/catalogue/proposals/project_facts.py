@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals.findings import Files
+from patchlock.catalogue.proposals.findings import Files, excerpt
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
 
@@ -46,14 +46,14 @@ def title(files: Files, name: str) -> str:
     """Give the first heading of the README that names the project, or the project's description, or the name."""
     described = str(project(files).get("description", "")).strip()
     if described:
-        return described[:100]
+        return excerpt(described)
     for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
         text = files[path].decode("utf-8", errors="replace")
         for line in text.splitlines():
             found = re.match(r"#{1,2}\s+(.+)", line)
             words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", found[1]).strip() if found else ""
             if words and not _NO_NAME.fullmatch(words):
-                return words[:100]
+                return excerpt(words)
     return name
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.catalogue.proposals.findings import Finding, Issue
+from patchlock.catalogue.proposals.findings import Finding, Issue, excerpt
 from patchlock.patches.import_graph import Trees
 
 _SKIPPED = re.compile(r"(?i)(?:^|/)(?:tests?|docs?|third_party|benchmarks?)/")
@@ -390,7 +390,7 @@ def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issu
         if not wanted or _SKIPPED.search(str(path)) or (module := trees.of(path)) is None:
             continue
         for row, node in _found(module, wanted):
-            text = ast.unparse(node)[:100]
+            text = excerpt(ast.unparse(node))
             places.setdefault(row, []).append(Finding(path=path, line=node.lineno, text=text))
     return tuple(
         Issue(

@@ -27,6 +27,18 @@ _OTHER_MACHINE = re.compile(
     r"(?i)(?:^|[-_./])(cuda|cu\d+|gpu|nvidia|rocm|amd|dml|directml|ipex|xpu|mac|macos|osx|mps|npu|docker|colab|jetson|"
     r"trt|tensorrt)(?=[-_./\d]|$)"
 )
+_SPELLED = {
+    "colab": "Colab",
+    "directml": "DirectML",
+    "docker": "Docker",
+    "gpu": "GPUs",
+    "jetson": "Jetson",
+    "mac": "macOS",
+    "macos": "macOS",
+    "osx": "macOS",
+    "rocm": "ROCm",
+    "tensorrt": "TensorRT",
+}
 
 
 def is_candidate(path: PurePosixPath) -> bool:
@@ -125,7 +137,7 @@ def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tup
     elif purpose:
         kind, why = 8, f"it is for {purpose[1].lower()}"
     elif machine:
-        kind, why = 7, f"it is for machines with {machine[1].lower()}"
+        kind, why = 7, f"it is for {_SPELLED.get(word := machine[1].lower(), word.upper())}"
     elif place is not None:
         kind = int(path.name not in {"requirements.txt", "requirements.in"})
         why = f"{place.path}:{place.line} says to install from it"

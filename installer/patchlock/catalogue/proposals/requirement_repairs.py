@@ -16,7 +16,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals import _gpu_packages
 from patchlock.catalogue.proposals._line_patches import LinePatcher, MissingModule, Repair
-from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch
+from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch, excerpt
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches import requirement_sources, requirements_for_locks
@@ -73,9 +73,9 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
         "the version stays, the build goes",
     ),
     "only-cuda": (
-        "it needs a card",
-        "it cannot be installed without one, or does nothing",
-        "it is left out on the profiles without such a card",
+        "it needs a GPU",
+        "without one that it supports it does nothing, or cannot be installed",
+        "it is left out on the profiles without such a GPU",
     ),
     "needs-compiler": (
         "its build asks for CUDA's compiler",
@@ -87,7 +87,7 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
         "what the index has of that name is never imported, and may not install",
         "the line is dropped",
     ),
-    "unreadable": ("no installer can read it", "no lock can be made", "the line is dropped: look it through"),
+    "unreadable": ("no installer can read it", "no lock can be made", "the line is dropped: read it"),
     "torch-pin": (
         "the version of torch is pinned",
         "the channel of this machine may have other versions, and its companions must be of the same",
@@ -182,7 +182,7 @@ def _of_file(files: Files, path: PurePosixPath, looking: _Looking) -> Iterator[R
         return
     for line in requirement_sources.lines(source):
         shown = source.text[line.span.start : line.span.end].strip() or _written(line)
-        finding = Finding(path=path, line=line.line, text=" ".join(shown.split())[:100])
+        finding = Finding(path=path, line=line.line, text=excerpt(shown))
         made = LinePatcher(source=source, line=line, finding=finding, link=looking.link(path, line.line))
         match line:
             case OptionLine(options=options) if names := {name for name, _ in options} - _INCLUDES:

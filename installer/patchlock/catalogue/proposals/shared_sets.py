@@ -11,7 +11,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
-from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice
+from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
 from patchlock.model.patch import Patch
@@ -183,4 +183,4 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
 
 
 def _finding(path: PurePosixPath, line: int, text: str, scope: str = "") -> Finding:
-    return Finding(path=path, line=line, text=" ".join(text.split())[:100] + scope)
+    return Finding(path=path, line=line, text=excerpt(text) + scope)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.proposals import documents, module_names
-from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed
+from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 
@@ -94,4 +94,4 @@ def _places(
         is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")
         for number, line in enumerate(documents.text(files[path]).splitlines(), start=1):
             if pattern.search(line) and (is_readme or _INSTALLS.search(line)):
-                yield Finding(path=path, line=number, text=line.strip()[:100])
+                yield Finding(path=path, line=number, text=excerpt(line))
