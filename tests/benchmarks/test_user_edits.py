@@ -34,7 +34,7 @@ def test_nothing_of_the_users_is_lost() -> None:
 
 def test_trials_see_a_merge_that_loses_the_users_side(monkeypatch: pytest.MonkeyPatch) -> None:
     def losing(
-        _tree: Tree, sides: _tree_merge.Sides
+        _tree: Tree, sides: _tree_merge.Sides, *, takes_out: bool = False
     ) -> tuple[dict[PurePosixPath, Entry | None], dict[PurePosixPath, set[int]]]:
         return {path: new for path, (_, _, new) in sides.items()}, {}
 

@@ -489,7 +489,7 @@ def test_full_disk(locked: World, patchlock: Patchlock, tmp_path: Path, size: st
 def test_json_is_one_envelope_also_for_errors(locked: World, patchlock: Patchlock) -> None:
     good = json.loads(patchlock("install", "mini", "--json").stdout)
     assert (good["patchlock"], good["command"], good["ok"], good["error"]) == (1, "install", True, None)
-    assert good["data"]["receipt"]["checks"][-1]["detail"] == "computed on cpu"
+    assert good["data"]["receipt"]["checks"][-1]["detail"] == '`python app.py` prints "computed on cpu"'
     done = patchlock("install", "mni", "--json")
     bad = json.loads(done.stdout)
     assert (done.returncode, done.stderr, bad["ok"], bad["data"]) == (1, "", False, None)

@@ -285,7 +285,9 @@ def test_edits_that_are_the_patches_already_are_not_written(clone: Path, patchlo
     patched = (clone / "app.py").read_text()
     assert patchlock("patch", "undo", "--source", str(clone)).returncode == 0
     (clone / "app.py").write_text(patched)
-    assert patchlock("patch", "apply", *options).stdout.endswith("app.py:4\nno file had to be changed\n")
+    assert patchlock("patch", "apply", *options).stdout.endswith(
+        "app.py:4\nno file had to be changed; your edits are kept in app.py\n"
+    )
     assert (clone / "app.py").read_text() == patched
 
 
