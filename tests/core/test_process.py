@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,6 +90,18 @@ def test_full_disk_is_told_from_other_failures(text: str) -> None:
     name = Path(PYTHON).name
     remedy = "free some room and run the same command again"
     assert str(caught.value) == f"the disk is full while {name} was writing ({text}); {remedy}"
+
+
+def test_full_disk_where_the_program_does_not_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As git does, where it cannot write a new `.git/config`.
+    script = "import sys; sys.exit('fatal: failed to write new configuration file')"
+    room = {"free": 4096}
+    monkeypatch.setattr(process.shutil, "disk_usage", lambda _: SimpleNamespace(**room))
+    with pytest.raises(DiskFullError, match="failed to write new configuration file"):
+        process.run(sys.executable, "-c", script, env=dict(os.environ), cwd=tmp_path)
+    room["free"] = 1 << 30
+    with pytest.raises(CommandFailedError):
+        process.run(sys.executable, "-c", script, env=dict(os.environ), cwd=tmp_path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -50,6 +50,8 @@ _PATIENCE = 5.0
 _TAIL = 4096
 """Bytes in which its last lines are looked for."""
 _NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
+_FULL = 1 << 20
+"""Bytes free below which a program that failed is taken to have failed for want of room; git does not always say why."""
 
 _GET = {
     "git": {
@@ -108,7 +110,7 @@ def run(
 
     Raises:
         ProgramMissingError: the program is not installed.
-        DiskFullError: the program said so.
+        DiskFullError: the program said so, or there is next to no room left in its working folder.
         CommandFailedError: it ended otherwise than allowed, or not in time; carries its last lines.
     """
     program = _program(argv, env)
@@ -136,7 +138,7 @@ def run(
     )
     if done.returncode in allowed:
         return completed
-    raise failure(argv, completed)
+    raise failure(argv, completed, cwd)
 
 
 def _program(argv: Sequence[str], env: Mapping[str, str]) -> str:
@@ -503,18 +505,31 @@ def missing_program_error(program: str) -> ProgramMissingError:
     return ProgramMissingError(f"{name} is not installed", remedy=remedy)
 
 
-def failure(argv: Sequence[str], completed: Completed) -> PatchlockError:
-    """Turn a failed program into an error with its last lines."""
+def failure(argv: Sequence[str], completed: Completed, folder: Path | None = None) -> PatchlockError:
+    """Turn a failed program into an error with its last lines.
+
+    Args:
+        argv: the program and its arguments.
+        completed: how it ended.
+        folder: where it was writing, if that is known.
+    """
     output = completed.stderr.strip() or completed.text.strip()
     last = [line for line in output.splitlines() if not line.startswith("DEBUG ")][-12:]
     name = Path(argv[0]).name
-    if any(text in output for text in _NO_SPACE):
+    if any(text in output for text in _NO_SPACE) or (folder and _is_full(folder)):
         return DiskFullError(
             f"the disk is full while {name} was writing",
-            where=last[-1].strip(),
+            where=last[-1].strip() if last else str(folder),
             remedy="free some room and run the same command again",
         )
     return CommandFailedError(f"{name} {_ending(completed.returncode)}", where=shlex.join(argv), evidence=last)
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _FULL
+    except OSError:  # it is gone
+        return False
 
 
 def _ending(code: int) -> str:
