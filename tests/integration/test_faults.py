@@ -16,6 +16,7 @@ from transactions import ONE, TRANSACTIONS, Places, Transaction, after, says, st
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
+
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     """Give the folder in which states are put, and the server that runs commands there."""

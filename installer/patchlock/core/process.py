@@ -51,7 +51,7 @@ _TAIL = 4096
 """Bytes in which its last lines are looked for."""
 _NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
 _FULL = 1 << 20
-"""Bytes free below which a program that failed is taken to have failed for want of room; git does not always say why."""
+"""Bytes free below which a program that fails is taken to have failed for want of room; git does not always say so."""
 
 _GET = {
     "git": {
