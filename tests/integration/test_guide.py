@@ -150,11 +150,19 @@ def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_
     patchlock: Patchlock,
 ) -> None:
     host = ROOT / "tests" / "hardware" / "hosts" / "rx6800xt-and-granite-ridge-windows.json"
-    _, text = _guided("xtts-webui\nn\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host)})
-    (page,) = re.findall(r"^xtts-webui: .*?Install it now\?", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
+    _, text = _guided("xtts-webui\n\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host)})
+    (page,) = re.findall(r"^xtts-webui: .*?Press Enter", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
     assert page.count("\n") < 24
-    assert re.search(r"^  patchlock install xtts-webui$", page, re.MULTILINE)
+    assert re.search(r"^  patchlock plan xtts-webui$", page, re.MULTILINE)
     assert "610M" not in page, "the card's sentence is enough"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_asks_once_where_a_better_profile_may_have_been_missed(patchlock: Patchlock) -> None:
+    more = {"PATCHLOCK_OVERRIDE_ARCH": "gfx1201", "PATCHLOCK_OVERRIDE_KERNEL": "5.4"}
+    _, text = _guided("rvc-python\nn\nq\n", patchlock, more=more)
+    assert "Install it on cpu all the same? [y/N]" in text
+    assert "$ patchlock install rvc-python --profile cpu" in text, "which `install` does not ask again"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

@@ -64,7 +64,8 @@ def guide() -> int:
         return code
     try:
         while True:
-            standing = {app: _unfinished_first(found) for app, found in _list.standing(root).items()}
+            there = {} if observed.is_recorded else _list.standing(root)
+            standing = {app: _unfinished_first(found) for app, found in there.items()}
             here.sort(key=lambda one: (one.app.name not in standing, _info.proof(one) != _info.WORKS))
             _output.echo(_screen(devices, observed.host, here, others, standing))
             word, chosen = _choice(here)
@@ -74,8 +75,9 @@ def guide() -> int:
                 _output.echo(_help())
                 _pause()
                 continue
-            there = _list.standing(root).get(chosen.app.name, [])
-            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), there)
+            found = [] if observed.is_recorded else _list.standing(root).get(chosen.app.name, [])
+            chosen = app_overview.with_packages(chosen, root, _options.cache())
+            code = _steps(chosen, found, is_recorded=observed.is_recorded)
     except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return code
@@ -106,8 +108,8 @@ def _help() -> str:
     return formatter.getvalue() + "\nOne of them: `patchlock help COMMAND`\nAll there are: `patchlock help --all`"
 
 
-def _steps(seen: AppOverview, found: Sequence[InstallationState]) -> int:
-    """Show an app, and offer what can be done with it now."""
+def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded: bool) -> int:
+    """Show an app, and offer what can be done with it now; on a recorded machine that is nothing."""
     from patchlock.cli import _launcher
     from patchlock.cli._models import licences
 
@@ -122,18 +124,27 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState]) -> int:
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }
     _output.echo(f"\n{_page(seen, rows)}")
+    if is_recorded:
+        _output.echo("\nPATCHLOCK_HOST names another machine. This shows what would be done there:")
+        _show(seen, "plan", app.name)
+        _pause()
+        return 0
     if there and there.is_busy:
         _output.echo("\nIt is being installed at this moment: another patchlock works on it.")
         if not _options.profiles_of(app.name):
             _pause()
             return 0
     elif not there or there.state == "interrupted":
-        install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
+        doubted = seen.choice.chosen.profile.name if seen.choice and seen.choice.doubts and not there else ""
+        profile = there.installation.profile if there else doubted  # which is named, so that `install` does not ask
+        install = ("install", app.name, *(("--profile", profile) if profile else ()))
         lacks = any(verdict.is_enough is False for verdict in seen.memory)
         question = "Finish its installation now?" if there else "Install it now?"
+        if doubted:
+            question = f"Install it on {doubted} all the same?"
         if lacks:
             question = f"It takes more memory than there is. {question}"
-        if not _agreed(question, seen, *install, default="n" if lacks else "y"):
+        if not _agreed(question, seen, *install, default="n" if lacks or doubted else "y"):
             return 0
         if code := _run(*install):
             _pause()
@@ -178,14 +189,19 @@ def _agreed(question: str, seen: AppOverview, *words: str, default: Literal["y",
     Raises:
         click.Abort: the answer is to leave.
     """
-    has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
-    _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
+    _show(seen, *words)
     answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
     hint = "[Y/n]" if default == "y" else "[y/N]"
     answer = click.prompt(f"{question} {hint}", default=default, show_default=False, type=answers, show_choices=False)
     if answer == "q":
         raise click.Abort
     return answer in {"y", "yes"}
+
+
+def _show(seen: AppOverview, *words: str) -> None:
+    """Show the command of a step, as the machine's shell has it."""
+    has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
+    _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
 
 
 def _run(*words: str) -> int:

@@ -174,10 +174,9 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
     """Name what is to be built from source and what that costs; on a terminal, ask.
 
     Raises:
-        UsageError: a person says no.
+        click.exceptions.Exit: a person says no.
     """
     from patchlock.environments.builds import from_source
-    from patchlock.model.errors import UsageError
 
     builds = from_source.chosen(request)
     for build in () if as_json else builds:
@@ -190,9 +189,7 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
         left_out = [word for name in sorted(built) for word in ("--without", name)]
         given = _output.given("profile", "source", "commit", "without", "catalogue")
         words = command_lines.joined(["patchlock", "install", request.app.name, *given, *kept, *left_out])
-        raise UsageError(
-            "nothing was built, and nothing was touched", remedy=f"use the wheel: `{without_secrets(words)}`"
-        )
+        _output.leave(f"nothing was built, and nothing was touched; to use the wheel: {without_secrets(words)}")
 
 
 def _install(

@@ -269,11 +269,12 @@ def request(
         raise
     chosen = found.choice.chosen
     fitting = opened.profile(chosen.profile.name)
+    there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     if heed is not None:
         if found.observed.overrides or profile is not None:
             _require_possible(opened, wanted, fitting, found)
+        optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice)
         heed(found)
-    there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     return Request(
         app=wanted,
         profile=fitting,
