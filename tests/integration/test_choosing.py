@@ -15,6 +15,7 @@ import miniature
 import pytest
 from conftest import ROOT, Patchlock, Said
 
+from patchlock.cli import _options
 from patchlock.cli._install import install_command
 from patchlock.cli._plan import plan_command
 from patchlock.hardware import on_paper, probes, stored_choice
@@ -304,6 +305,23 @@ def test_simulated_machine_is_named_once(
     assert done.stderr.splitlines().count(f"simulated machine: PATCHLOCK_HOST={path}") == 1
 
 
+@pytest.mark.parametrize(
+    ("host", "app", "why"),
+    [
+        ("h100-conda", "tts-service", "H100 80GB HBM3 (sm_90)"),
+        ("h100-conda", "rvc-python", "H100 80GB HBM3 (sm_90), and the locked torch has code for it"),
+        ("rx9070xt-linux-torch", "diffrhythm2", "Radeon RX 9070 XT (gfx1201), and the locked torch has code for it"),
+    ],
+)
+def test_what_torch_can_do_is_no_reason_for_an_app_without_torch(
+    host: str, app: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{host}.json"))
+    machine = _options.request(ROOT, app, None).machine
+    assert machine is not None
+    assert machine.choice.why == f"this machine has {why}"
+
+
 def test_mistakes_of_a_profile_are_told_all_at_once(locked: miniature.World, face: Face) -> None:
     text = locked.profile.read_text(encoding="utf-8")
     locked.profile.write_text(text.replace("title", "titel").replace("python", "pyhton"), encoding="utf-8")
@@ -433,6 +451,7 @@ def test_plan_holds_what_an_app_takes_of_memory_against_the_machine(
     become(dataclasses.replace(HERE, memory=memory))
     done = face("install", "mini")
     assert (f"{told}; close what else uses memory" in done.stdout, done.returncode) == (not is_enough, 0)
+    assert (warned in done.stderr) == (not is_enough), "and before it takes its time"
 
 
 def test_profile_that_the_app_refuses_is_passed_over_and_told(

@@ -120,6 +120,7 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         **({"installed": f"on {_list.profiles_text(found)}"} if found else {}),
         **dict(_info.download(seen, is_current=there is not None and there.state == "current")),
         **({"memory": "\n".join(memory)} if memory else {}),
+        **({"needs": "\n".join(seen.needs)} if seen.needs else {}),
         "licence": licences(app.license, seen.models),
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }

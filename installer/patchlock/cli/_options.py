@@ -374,7 +374,10 @@ def _possible(
     opened: Catalogue, app: App, name: str | None, observed: ObservedHost, failed: Mapping[str, str]
 ) -> ProfileChoice:
     """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
+    import re
+
     from patchlock.catalogue import app_summaries, pairs, profile_summaries
+    from patchlock.environments import freshness
     from patchlock.hardware import profile_choice
     from patchlock.model import platforms
     from patchlock.model.choice import AppLimits
@@ -386,11 +389,16 @@ def _possible(
     limits = pairs.limits(summary, summaries, platform) if platform else AppLimits(name=app.name)
     limits = dataclasses.replace(limits, refused={**limits.refused, **failed})
     try:
-        return profile_choice.choose(opened.root, name, observed, limits)
+        found = profile_choice.choose(opened.root, name, observed, limits)
     except NoProfileFitsError:
         if failed:
             raise
         return profile_choice.choose(opened.root, name, observed)
+    chosen = found.choice.chosen
+    lock = freshness.lock_file(opened.root / "lockfiles" / app.name, chosen.profile.name, chosen.platform.name)
+    if lock.is_file() and not re.search(rb"^torch[ =]", lock.read_bytes(), re.MULTILINE):
+        return dataclasses.replace(found, choice=found.choice.without_torch())
+    return found
 
 
 def _require_possible(opened: Catalogue, app: App, profile: Profile, found: ProfileChoice) -> None:
