@@ -263,7 +263,7 @@ def request(
         opened.profile(profile)
     observed = observe(opened.root)
     try:
-        found = _possible(opened, wanted, profile, observed, failed)
+        found = possible(opened, wanted, profile, observed, failed)
     except CatalogueError:
         opened.read_all()  # which has every mistake, and not only those of what a choice looks at
         raise
@@ -370,10 +370,21 @@ def _profile_for(opened: Catalogue, name: str | None, platform: Platform) -> Pro
     )
 
 
-def _possible(
+def possible(
     opened: Catalogue, app: App, name: str | None, observed: ObservedHost, failed: Mapping[str, str]
 ) -> ProfileChoice:
-    """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
+    """Choose a profile for an app: none that it cannot run on, or, where it can run on none, the best, which says why.
+
+    Args:
+        opened: the catalogue.
+        app: of it.
+        name: of the profile; None chooses.
+        observed: the machine.
+        failed: profiles that do not work on this machine, with the reason; none of them is chosen unnamed.
+
+    Raises:
+        NoProfileFitsError: no profile fits this machine, or the named one does not.
+    """
     import re
 
     from patchlock.catalogue import app_summaries, pairs, profile_summaries
@@ -416,7 +427,7 @@ def _require_possible(opened: Catalogue, app: App, profile: Profile, found: Prof
         require_possible(app, profile, found.choice.chosen.platform)
     except RefusedError as error:
         try:
-            other = _possible(opened, app, None, found.observed, {}).choice.chosen
+            other = possible(opened, app, None, found.observed, {}).choice.chosen
         except NoProfileFitsError:
             raise error from None
         if refusal_reason(app, other.profile, other.platform) is not None:

@@ -131,24 +131,37 @@ def old_versions(
     return tuple(dataclasses.replace(one, confidence=confidence) for one in found.values())
 
 
-def lacking(lacks: Iterable[needs.Finding], profile: str, host: Host) -> tuple[Finding, ...]:
-    """Tell what a machine lacks for a profile; it is certain where an install would stop at it, else possible."""
+def lacking(lacks: Iterable[needs.Finding], pair: str, proof: str, host: Host) -> tuple[Finding, ...]:
+    """Tell what a machine lacks; it is certain where an install would stop at it, else possible.
+
+    Args:
+        lacks: what it lacks.
+        pair: what needs it, a profile or an app on one.
+        proof: the command that shows that it is there.
+        host: the machine.
+    """
     shell: Shell = "powershell" if host.os == "windows" else "sh"
     found = []
     for one in lacks:
         told = certain(
             one.name,
-            f"{one.what}; {profile} needs it" if one.stops else one.what,
+            f"{one.what}; {pair} needs it" if one.stops else one.what,
             one.why,
             (one.what,) if one.stops else (),
             do=one.remedy,
-            proof=f"patchlock doctor --profile {profile}",
+            proof=proof,
             shell=shell,
             needs=("reboot",) if one.restart else (),
             sources=tuple(one.source.split("; ")),
         )
         found.append(told if one.stops else dataclasses.replace(told, confidence="possible"))
     return tuple(found)
+
+
+def not_told(lacks: Iterable[Finding], known: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave out what a known trouble tells, too: the same command is its remedy."""
+    commands = [command for one in known for remedy in one.remedies for command in remedy.commands]
+    return tuple(one for one in lacks if not any(command in one.remedies[0].do for command in commands))
 
 
 def tells(entries: Iterable[Trouble]) -> Callable[[str], bool]:
