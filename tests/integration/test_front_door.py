@@ -53,6 +53,16 @@ def test_list_is_one_screen(face: Face) -> None:
     assert lines[-1].startswith("More: `patchlock` (what runs on this machine)")  # which has to be probed first
 
 
+def test_info_names_the_reports_and_says_what_their_words_mean(face: Face) -> None:
+    text = face("info", "tts-service", "--catalogue", str(ROOT)).stdout
+    told = text.partition("Proved on real machines\n")[2].partition("\n\n")[0]
+    assert {Path(file) for file in re.findall(r"^ +(\S+\.json)$", told, re.MULTILINE)} == {
+        *(ROOT / "profiles" / "proofs").glob("*/tts-service.*.json")
+    }
+    assert told.splitlines()[-1].startswith("  locked: checked without the machine; loads: ")
+    assert told.splitlines()[-1] in face("list", "--all", "--catalogue", str(ROOT)).stdout
+
+
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
     from patchlock.catalogue import optional_patches
     from patchlock.catalogue.reader import Catalogue

@@ -91,10 +91,10 @@ def _text(
         for name, platforms in locked.items()
     ]
     parts += ["\nSupported machines", _output.rows(machines)]
-    told = _list.proved(found, root)
+    told = _list.proved(found, root, with_files=True)
     parts += [
         "\nProved on real machines",
-        _output.rows(told) if told else "  nothing yet; the lockfiles have only been checked",
+        *([_output.rows(told), _list.legend()] if told else ["  nothing yet; the lockfiles have only been checked"]),
     ]
     parts += [*_list.refused(found), *_list.missing(found)]
     if seen.choice is not None:
