@@ -108,6 +108,7 @@ def install_command(
             return 0
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
+    from patchlock.operations import lifecycle
     from patchlock.operations.install_plan import up_to_date
 
     def make(profile: str | None, failed: Mapping[str, str] = MappingProxyType({})) -> Request:
@@ -141,6 +142,7 @@ def install_command(
     if repair:
         _repair(request, as_json)
         return 0
+    lifecycle.wait_for_others(request, _progress.progress(as_json))
     has_failed = bool(stored_choice.read(request.installation.folder).instead)
     receipt = None if fallback or has_failed else up_to_date(request)
     _launcher.write(request.home)
