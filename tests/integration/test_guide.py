@@ -139,7 +139,7 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
     assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB", text, re.MULTILINE)
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
     assert re.search("^1  advanced-rvc-inference +CPU.* unknown +3.7 GiB RAM", text, re.MULTILINE)
-    assert "Models: the size of what it downloads " in text
+    assert "Models: what it downloads " in text
     assert "its page has both" in text
     _, text = _guided("q\n", patchlock)
     assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns

@@ -28,7 +28,7 @@ _LEFT_OUT = ("Models", "Proved", "Runs on", "Memory")
 """Columns that a narrow terminal does not show, as an app's page has them too; the first to go first."""
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
-    "Models": "Models: the size of what it downloads in addition to its packages; its page has both.",
+    "Models": "Models: what it downloads in addition to its packages (?: files of unknown size); its page has both.",
 }
 _LEAVE = {"q", "quit", "exit", ""}
 _HELP = {"h", "help", "?"}
@@ -318,15 +318,9 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
 
 
 def _models(seen: AppOverview) -> str:
-    from patchlock.model.models import size_of
+    from patchlock.model.models import short_text, size_of
 
-    size = size_of(file for one in seen.models for file in one.files)
-    if not seen.models:
-        return "none"
-    if not size.unknown:
-        return _output.size(size.bytes)
-    is_most = sum(len(one.files) for one in seen.models) > 2 * size.unknown
-    return f"over {_output.size(size.bytes)}" if is_most else "unknown"
+    return short_text(size_of(file for one in seen.models for file in one.files))
 
 
 def _table(rows: Sequence[Mapping[str, Sequence[str]]]) -> tuple[list[str], list[str]]:
