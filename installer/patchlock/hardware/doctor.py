@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from patchlock.hardware import preflight
 from patchlock.hardware._matching import called
 from patchlock.hardware.selection import Choice
-from patchlock.model import devices, needs
+from patchlock.model import devices, needs, printed_text
 from patchlock.model.choice import Accepted, Rejected
 from patchlock.model.devices import VENDORS, Card
 from patchlock.model.hosts import Host, Recording
@@ -168,7 +168,7 @@ def tells(entries: Iterable[Trouble]) -> Callable[[str], bool]:
     """Make a test of whether a line that a program printed can be a sign of some trouble."""
     conditions = [condition for one in entries for condition in (*one.unless, *(sign.condition for sign in one.signs))]
     words = {pattern.pattern: pattern for condition in conditions for pattern in condition.words}
-    return lambda line: any(pattern.search(line) for pattern in words.values())
+    return lambda line: any(pattern.search(printed_text.plain(line)) for pattern in words.values())
 
 
 def collect_facts(recording: Recording, cards: Iterable[Card], families: Iterable[Family] = ()) -> Observations:
@@ -176,7 +176,7 @@ def collect_facts(recording: Recording, cards: Iterable[Card], families: Iterabl
     cards = tuple(cards)
     return Observations(
         recording=recording,
-        said="\n".join(recording.says),
+        said=printed_text.plain("\n".join(recording.says)),
         devices=tuple(devices.identify(device, cards) for device in recording.host.devices),
         families=tuple(families),
     )
