@@ -215,7 +215,8 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     proved = proofs.read(ROOT)
     rows = [
         f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
-        f"{', '.join(level for level in proofs.LEVELS if level in one.levels)} | {one.date} | [report]({REPOSITORY}/blob/main/{one.file}) |"
+        f"{', '.join(level for level in proofs.LEVELS if level in one.levels)} | {one.date} | "
+        f"[report]({REPOSITORY}/blob/main/{one.file}) |"
         for one in proved
         if one.app == app.name
     ]

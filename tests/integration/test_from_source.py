@@ -86,9 +86,7 @@ def test_the_wheel_is_taken_unless_somebody_asks(app: World, face: Face, tmp_pat
     assert built(tmp_path) == []
     done = face("install", "mini", "--from-source", "delta")
     assert done.returncode == 0, done.stderr
-    cost = (
-        "delta built here; it takes about 3 hours on 2 CPU cores, 953.7 MiB of memory and 953.7 MiB of disk"
-    )
+    cost = "delta built here; it takes about 3 hours on 2 CPU cores, 953.7 MiB of memory and 953.7 MiB of disk"
     assert f"delta-from-source: {cost}\n" in done.stderr
     assert "chosen    delta-from-source" in done.stdout
     [file] = built(tmp_path)

@@ -59,8 +59,10 @@ def test_info_names_the_reports_and_says_what_their_words_mean(face: Face) -> No
     assert {Path(file) for file in re.findall(r"^ +(\S+\.json)$", told, re.MULTILINE)} == {
         *(ROOT / "profiles" / "proofs").glob("*/tts-service.*.json")
     }
-    assert told.splitlines()[-1].startswith("  locked: checked without the machine; loads: ")
-    assert told.splitlines()[-1] in face("list", "--all", "--catalogue", str(ROOT)).stdout
+    legend = "\n".join(told.splitlines()[-2:])
+    assert legend.startswith("  locked: checked without the machine; loads: ")
+    assert legend.endswith("/glossary/#proof")
+    assert legend in face("list", "--all", "--catalogue", str(ROOT)).stdout
 
 
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
@@ -476,6 +478,13 @@ def test_a_diff_is_coloured_in_the_pager(
     assert ("\x1b[1m+++" in text, "ESC[" in text) == (is_coloured, False)
     _, short = on_terminal(("patch", "diff", "mini"), "q", more, patchlock)
     assert ("\x1b[1m+++" in short, "\x1b[?1049h" in short, "(END)" in short) == (is_coloured, False, False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize(("columns", "is_shown"), [("80", True), ("50", False)])
+def test_list_shows_what_an_app_is_for_where_there_is_room(columns: str, is_shown: bool, patchlock: Patchlock) -> None:
+    _, text = on_terminal(("list",), "", {"COLUMNS": columns}, patchlock)
+    assert ("Tonewheel, a tiny demo" in text, "…" in text) == (is_shown, is_shown)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import click
 import pytest
 from conftest import ROOT, Patchlock
 from miniature import World, lock_here
 from terminals import on_terminal
 
+from patchlock.cli import _guide
 from patchlock.core import file_lock
 
 
@@ -155,6 +157,19 @@ def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_
     assert page.count("\n") < 24
     assert re.search(r"^  patchlock plan xtts-webui$", page, re.MULTILINE)
     assert "610M" not in page, "the card's sentence is enough"
+
+
+@pytest.mark.parametrize(("pressed", "code"), [(KeyboardInterrupt, 130), (EOFError, 0)], ids=["Ctrl-C", "Ctrl-D"])
+def test_the_guide_is_left_as_other_programs_are(
+    pressed: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prompt(*_: object, **__: object) -> str:
+        error = click.Abort()
+        error.__context__ = pressed()  # as click does
+        raise error
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    assert _guide.guide() == code
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

@@ -50,4 +50,6 @@ def test_another_message_is_not(text: str) -> None:
 )
 def test_a_part_is_at_least_half_of_a_message_in_its_order(text: str, is_found: bool) -> None:
     assert is_part(text, r"Found no NVIDIA driver on your system\b") == is_found
-    assert not is_part("no NVIDIA driver on", r"Found no NVIDIA driver on your system, install one from the maker's page")
+    assert not is_part(
+        "no NVIDIA driver on", r"Found no NVIDIA driver on your system, install one from the maker's page"
+    )

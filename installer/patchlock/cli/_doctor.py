@@ -142,11 +142,12 @@ def _lacking(opened: Catalogue, app: str | None, profile: str | None, look: Host
     from patchlock.operations import readiness
 
     wanted = opened.app(app) if app in opened.app_names() else None
-    machine = look.choice and ProfileChoice(choice=look.choice, observed=look.observed, selected=look.selected)
+    seen, choice = look.observed, look.choice
+    machine = ProfileChoice(choice=choice, observed=seen, selected=look.selected) if choice is not None else None
     if wanted is not None and profile is None:
         there = [name for name in _options.profiles_of(wanted.name) if name in opened.profile_names()]
         try:
-            machine = _options.possible(opened, wanted, there[0] if there else None, look.observed, {})
+            machine = _options.possible(opened, wanted, there[0] if there else None, seen, {})
         except NoProfileFitsError:
             return ()
     if machine is None:
@@ -154,7 +155,7 @@ def _lacking(opened: Catalogue, app: str | None, profile: str | None, look: Host
     name = machine.choice.chosen.profile.name
     lacks = readiness.lacks(opened, opened.profile(name), wanted, machine, _options.home(), _options.cache())
     pair, proof = f"{app} on {name}" if app else name, f"plan {app}" if app else "doctor"
-    return doctor.lacking(lacks, pair, f"patchlock {proof} --profile {name}", look.observed.host)
+    return doctor.lacking(lacks, pair, f"patchlock {proof} --profile {name}", seen.host)
 
 
 def _failed_verifies(app: str | None, profile: str | None) -> list[Finding]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from patchlock.cli import _info, _list, _options, _output
+from patchlock.model.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
@@ -38,7 +39,7 @@ def guide() -> int:
     """Show what runs here, and do what a person chooses, until he leaves.
 
     Returns:
-        The exit code of the last command that was run.
+        The exit code of the last command that was run, or 130 where a question was answered with Ctrl-C.
     """
     from patchlock.catalogue import profile_summaries
     from patchlock.cli import _detect, _launcher
@@ -78,9 +79,9 @@ def guide() -> int:
             found = [] if observed.is_recorded else _list.standing(root).get(chosen.app.name, [])
             chosen = app_overview.with_packages(chosen, root, _options.cache())
             code = _steps(chosen, found, is_recorded=observed.is_recorded)
-    except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
+    except click.Abort as error:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
-        return code
+        return EXIT_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else code
 
 
 def _unfinished_first(found: Sequence[InstallationState]) -> InstallationState:
@@ -124,7 +125,7 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         "licence": licences(app.license, seen.models),
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }
-    _output.echo(f"\n{_page(seen, rows)}")
+    _output.echo(f"\n{_page(seen, rows, below=6 if is_recorded else 3)}")
     if is_recorded:
         _output.echo("\nPATCHLOCK_HOST names another machine. This shows what would be done there:")
         _show(seen, "plan", app.name)
@@ -163,13 +164,19 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
     return code
 
 
-def _page(seen: AppOverview, rows: Mapping[str, str]) -> str:
-    """Lay out an app's page; what `info` says too is told in fewer words where the screen would lose the app's name."""
+def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
+    """Lay out an app's page; what `info` says too is told in fewer words where the screen would lose the app's name.
+
+    Args:
+        seen: the app.
+        rows: of its page.
+        below: lines that follow: blank ones, the command and the question.
+    """
     need = _most_memory(seen)
     fewer = {"models": _models(seen), "memory": need.need_text if need else ""}
     fewer["here"] = "\n".join(line.partition(" Reason: ")[0] for line in rows["here"].split("\n"))
     told = dict(rows)
-    room = shutil.get_terminal_size().lines - 3  # a blank line, the command and the question
+    room = shutil.get_terminal_size().lines - below
     for name in ("", *fewer):
         told |= {name: fewer[name]} if name in told else {}
         head = _output.sentences([f"{seen.app.name}: {seen.app.title}"], 0)

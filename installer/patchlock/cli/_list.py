@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
     from patchlock.model.fits import ProfileSummary
 
+_SHORTEST = 20
+"""Columns that what an app is for takes at least, its first word or two; a terminal with fewer does not show it."""
+
 
 @click.command("list")
 @click.option("--all", "everything", is_flag=True, help="Show every app on every profile, and why not.")
@@ -61,7 +64,9 @@ def _overview(
         title = app.title[:1].upper() + app.title[1:]
         on = (profiles_text(installed.get(app.name, ())) or "-",) if installed else ()
         rows.append((app.name, f"{len(there)} of {len(profiles)}", *on, title))
-    lines = [_output.cut(line) for line in _columns(rows)]
+    names = _columns([row[:-1] for row in rows])
+    has_room = _output.fits("\n".join(f"{name}{' ' * _SHORTEST}" for name in names))
+    lines = [_output.cut(line) for line in _columns(rows)] if has_room else names
     lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
     more = (
         "More: `patchlock` (what runs on this machine), `patchlock info APP`, `patchlock list --all` (apps by machine)"
@@ -141,7 +146,7 @@ def legend() -> str:
     """Say what the words of `proved` mean."""
     from patchlock.catalogue import proofs
 
-    return _output.sentences([f"{proofs.LEGEND} ({_PROOF_PAGE})"])
+    return _output.sentences([proofs.LEGEND, f"  {_PROOF_PAGE}"])
 
 
 def proved(found: tuple[PairState, ...], root: Path, *, with_files: bool = False) -> list[tuple[str, str]]:

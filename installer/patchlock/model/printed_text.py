@@ -9,8 +9,8 @@ import re
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Colours and titles. Source: ECMA-48, 5.4; https://invisible-island.net/xterm/ctlseqs/ctlseqs.html"""
-_QUOTES = re.compile("[\"`\u2018\u2019\u201c\u201d]")
-_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z]*|.", re.DOTALL)
+_QUOTES = re.compile('["`\u2018\u2019\u201c\u201d]')
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z]*|.", re.DOTALL)
 """Parts of an expression: an escape, a set of characters, what begins a group, a character."""
 _FEWEST = 4
 """Words that a part of a message has at least; fewer stand in too many others."""
@@ -27,19 +27,18 @@ def pattern(expression: str) -> re.Pattern[str]:
     Raises:
         re.error: it is no expression.
     """
-    tokens = _TOKENS.findall(expression)
-    following = [*tokens[1:], ""]
-    return re.compile("".join(map(_tolerant, tokens, following)))
+    parts = _PARTS.findall(expression)
+    return re.compile("".join(map(_tolerant, parts, [*parts[1:], ""])))
 
 
-def _tolerant(token: str, following: str) -> str:
-    if token == " ":
+def _tolerant(part: str, following: str) -> str:
+    if part == " ":
         return r"\s" if following in {"?", "*", "+", "{"} else r"\s+"
-    if token.startswith(("\\", "(?")):
-        return token
-    if token.startswith("["):
-        return re.sub(r"\\.|.", lambda found: found[0] if found[0].startswith("\\") else plain(found[0]), token)
-    return plain(token)
+    if part.startswith(("\\", "(?")):
+        return part
+    if part.startswith("["):
+        return re.sub(r"\\.|.", lambda found: found[0] if found[0].startswith("\\") else plain(found[0]), part)
+    return plain(part)
 
 
 def is_part(text: str, expression: str) -> bool:
