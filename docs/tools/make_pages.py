@@ -214,14 +214,16 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     yield from _states("profile", states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
     proved = proofs.read(ROOT)
     rows = [
-        f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | {', '.join(sorted(one.levels))} | "
-        f"{one.date} |"
+        f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
+        f"{', '.join(level for level in proofs.LEVELS if level in one.levels)} | {one.date} | "
+        f"[report]({REPOSITORY}/blob/main/{one.file}) |"
         for one in proved
         if one.app == app.name
     ]
     if rows:
         yield "## Proved on real machines"
-        yield "\n".join([*_head("profile", "system", "device", "what", "when"), *rows])
+        yield "\n".join([*_head("profile", "system", "device", "what", "when", "report"), *rows])
+        yield f"[What these words mean](../glossary.md#proof): {proofs.LEGEND}."
     options = {one.name: one for profile in profiles for one in optional_patches.of_profile(app, profile.name)}
     if options:
         yield "## Options"

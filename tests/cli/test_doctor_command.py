@@ -45,6 +45,18 @@ def test_commands_for_windows_have_no_prompt(face: Callable[..., Said], monkeypa
     assert "$ " not in told
 
 
+@pytest.mark.parametrize(
+    "says",
+    [
+        pytest.param("runtimeerror: numpy is\n   NOT available", id="wrapped"),
+        pytest.param("was compiled using NumPy 1.x cannot be", id="a part"),
+    ],
+)
+def test_a_message_is_known_as_a_person_pastes_it(says: str, face: Callable[..., Said]) -> None:
+    assert "likely: NumPy 2 is installed with modules that " in (told := face("doctor", "--says", says).stdout)
+    assert f'seen    a program printed "{" ".join(says.split())}"' in told
+
+
 def test_a_likely_trouble_exits_with_zero(face: Callable[..., Said]) -> None:
     done = face("doctor", "--says", f"Traceback\n{NUMPY}\n")
     assert done.returncode == 0
@@ -143,7 +155,7 @@ def test_driver_that_is_too_old_is_a_finding(
         (
             "windows-no-cxx-runtime",
             "cpu",
-            {"msvc-runtime": "Microsoft's Visual C++ runtime is not installed; cpu needs it"},
+            {"msvc-runtime-missing": "Microsoft's Visual C++ runtime is missing or too old"},
         ),
     ],
 )
@@ -160,6 +172,21 @@ def test_what_a_machine_lacks_for_a_named_profile_is_found_as_by_plan(
     assert f"try `{advice}`" not in text, "it was named"
     seen = {one["name"]: one["evidence"] for one in told}
     assert all(not seen[name] for name, title in found.items() if title.endswith("if it is not installed"))
+    assert "msvc-runtime" not in seen or "msvc-runtime-missing" not in seen, "it is told once"
+
+
+def test_without_a_profile_it_looks_at_the_one_that_an_install_would_take(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(*words: str) -> dict[str, str]:
+        told = json.loads(face("doctor", *words, "--json").stdout)["data"]["findings"]
+        return {one["name"]: one["remedies"][0]["proof"] for one in told}
+
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "phoenix-780m-windows.json"))
+    proof = "patchlock doctor --profile directml-onnx"
+    assert found() == found("--profile", "directml-onnx") == {"directx-12": proof, "msvc-runtime": proof}
+    proof = "patchlock plan xtts-webui --profile cpu"
+    assert found("xtts-webui") == {"msvc-runtime": proof, "ffmpeg": proof}
 
 
 @pytest.mark.parametrize(

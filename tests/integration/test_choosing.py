@@ -15,6 +15,7 @@ import miniature
 import pytest
 from conftest import ROOT, Patchlock, Said
 
+from patchlock.cli import _options
 from patchlock.cli._install import install_command
 from patchlock.cli._plan import plan_command
 from patchlock.hardware import on_paper, probes, stored_choice
@@ -52,6 +53,17 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Host],
     return pretend
 
 
+@pytest.fixture
+def become(monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]:
+    """Let this machine be another one, so that something is really installed."""
+
+    def become(host: Host) -> None:
+        monkeypatch.delenv("PATCHLOCK_HOST", raising=False)
+        monkeypatch.setattr(probes, "probe", lambda *_: host)
+
+    return become
+
+
 def test_detect_shows_machine_devices_profile_and_others(face: Face, pretend: Callable[[Host], Path]) -> None:
     path = pretend(RYZEN)
     done = face("detect", "--catalogue", str(ROOT))
@@ -62,14 +74,10 @@ def test_detect_shows_machine_devices_profile_and_others(face: Face, pretend: Ca
         == """\
 Machine
   system  ubuntu 24.04, 6.14.0-24-generic, glibc 2.39
-  processor  x86_64
+  CPU     x86_64
   memory  62.4 GiB
-  nodes  /dev/kfd
+  nodes   /dev/kfd
 
-""".replace("  system  ", "  system     ")
-        .replace("  memory  ", "  memory     ")
-        .replace("  nodes  ", "  nodes      ")
-        + """\
 Devices
   AMD Radeon 610M        gfx1036  rdna2-integrated  -  1002:164e rev c1  0000:12:00.0
   AMD Radeon RX 9070 XT  gfx1201  rdna4             -  1002:7550 rev c0  0000:03:00.0
@@ -232,14 +240,32 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     assert locked.app.is_file()
 
 
+OPTIONAL = """
+[[patch]]
+id = "voice"
+optional = "voice"
+gives = "a voice"
+why = "a person may want that"
+source = "https://example.org/voice"
+op = "replace-text"
+paths = ["app.py"]
+old = '"computed on"'
+new = '"COMPUTED and computed on"'
+
+[[patch.ensure]]
+check = "contains"
+text = "COMPUTED"
+"""
+
+
 def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
-    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+    locked: miniature.World, face: Face, become: Callable[[Host], None]
 ) -> None:
     _add_needy(locked)
-    pretend(_here(Node(path="/dev/kfd", is_usable=False, group="render")))
+    become(_here(Node(path="/dev/kfd", is_usable=False, group="render")))
     done = face("install", "mini")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[1:] == [
+    assert done.stderr.splitlines() == [
         "profile tiny: no other profile fits an AMD card (gfx1201, 1002:7550)",
         (
             "error[uncertain-choice]: tiny fits this machine, but a better profile may have been missed; if tiny is meant, name "
@@ -275,32 +301,52 @@ def test_simulated_machine_is_named_once(
     assert done.stderr.splitlines().count(f"simulated machine: PATCHLOCK_HOST={path}") == 1
 
 
+@pytest.mark.parametrize(
+    ("host", "app", "why"),
+    [
+        ("h100-conda", "tts-service", "H100 80GB HBM3 (sm_90)"),
+        ("h100-conda", "rvc-python", "H100 80GB HBM3 (sm_90), and the locked torch has code for it"),
+        ("rx9070xt-linux-torch", "diffrhythm2", "Radeon RX 9070 XT (gfx1201), and the locked torch has code for it"),
+    ],
+)
+def test_what_torch_can_do_is_no_reason_for_an_app_without_torch(
+    host: str, app: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{host}.json"))
+    machine = _options.request(ROOT, app, None).machine
+    assert machine is not None
+    assert machine.choice.why == f"this machine has {why}"
+
+
 def test_mistakes_of_a_profile_are_told_all_at_once(locked: miniature.World, face: Face) -> None:
     text = locked.profile.read_text(encoding="utf-8")
     locked.profile.write_text(text.replace("title", "titel").replace("python", "pyhton"), encoding="utf-8")
     assert face("plan", "mini").stderr.startswith("error[catalogue]: the catalogue has 4 mistakes\n")
 
 
-def test_the_plan_for_another_platform_is_that_of_the_same_install(
+def test_the_plan_for_another_machine_is_that_of_the_same_install(
     locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
 ) -> None:
-    assert locked.app.is_file()
+    locked.app.write_text(
+        locked.app.read_text(encoding="utf-8") + OPTIONAL + OPTIONAL.replace("voice", "hum"), encoding="utf-8"
+    )
     pretend(Host(os="windows", machine="amd64") if HERE.os == "linux" else Host(os="linux", machine="x86_64"))
-    words = "--source /clone --commit HEAD --with voice --without noise --accept-edited-lock --local-addresses"
+    words = "--source /clone --commit HEAD --with voice --without hum --accept-edited-lock --local-addresses"
     install, plan = ({one.opts[-1] for one in command.params} for command in (install_command, plan_command))
     others = {"app", "--profile", "--json", "--verbose", "--quiet", "--log-file", "--catalogue"}
     assert (install & plan) - others == {word for word in words.split() if word.startswith("--")} | {"--from-source"}
-    done = face("install", "mini", *words.split(), "--from-source", "delta")
-    repeated = words.replace("--with voice", "--with voice --with delta-from-source")
-    assert f"`patchlock plan mini --profile tiny {repeated}`" in done.stderr
+    done = face("install", "mini", *words.split())
+    assert f"`patchlock plan mini --profile tiny {words}`" in done.stderr
     done = face("install", "mini", "--from-source", "delta")
-    assert "`patchlock plan mini --profile tiny --with delta-from-source`" in done.stderr
+    assert "error[usage]: mini has no recipe that builds delta from its source on tiny" in done.stderr
 
 
-def test_install_for_another_platform_is_refused(
-    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+@pytest.mark.parametrize("is_same_platform", [False, True], ids=["another platform", "the same platform"])
+def test_install_for_a_recorded_machine_is_refused(
+    is_same_platform: bool, locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
 ) -> None:
     other = Host(os="windows", machine="amd64") if HERE.os == "linux" else Host(os="linux", machine="x86_64")
+    other = HERE if is_same_platform else other
     path = pretend(dataclasses.replace(other, devices=_here().devices))
     platform = platform_of(other)
     assert platform is not None
@@ -309,8 +355,8 @@ def test_install_for_another_platform_is_refused(
     warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: "
     assert done.stderr.splitlines()[1].startswith(warning)
     assert done.stderr.splitlines()[-1] == (
-        f"error[usage]: the machine is simulated (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
-        "on this one; see what would be done there: `patchlock plan mini --profile tiny --commit HEAD`"
+        "error[usage]: PATCHLOCK_HOST names another machine, and nothing is installed for one: `patchlock plan mini "
+        "--profile tiny --commit HEAD` shows what would be done there; to install on this machine, unset PATCHLOCK_HOST"
     )
     assert not (locked.catalogue.parent / "installed").exists()
     face(*miniature.lock_here())
@@ -320,6 +366,15 @@ def test_install_for_another_platform_is_refused(
     for command in ("run", "verify"):
         told = f"simulated machine: PATCHLOCK_HOST={path}\nerror[not-installed]: mini is not installed on tiny ({there}); run `patchlock install mini --profile tiny`\n"
         assert face(command, "mini", "--profile", "tiny").stderr == told
+
+
+def test_install_is_for_this_machine_where_one_fact_is_corrected(
+    locked: miniature.World, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert locked.app.is_file()
+    monkeypatch.setenv("PATCHLOCK_OVERRIDE_ARCH", "")
+    done = face("install", "mini")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "simulated machine: PATCHLOCK_OVERRIDE_ARCH=")
 
 
 TROUBLE = """
@@ -342,18 +397,18 @@ proof = "cat answer"
 
 
 def test_trouble_that_an_install_would_meet_is_told_by_plan_and_install(
-    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+    locked: miniature.World, face: Face, become: Callable[[Host], None]
 ) -> None:
     folder = locked.catalogue / "profiles/troubles"
     folder.mkdir()
     (folder / "silent-driver.toml").write_text(TROUBLE, encoding="utf-8")
     (folder / "told-by-doctor.toml").write_text(TROUBLE.replace("before-install = true", ""), encoding="utf-8")
     git = {"git": "2.50"}
-    pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "500"}))
+    become(dataclasses.replace(HERE, versions=git, settings={"cu-init": "500"}))
     told = "possible: the driver does not answer; ask it again: `ask twice`"
     assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == [told]
     assert face("install", "mini").stderr.count(f"warning: {told}\n") == 1
-    pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "0"}))
+    become(dataclasses.replace(HERE, versions=git, settings={"cu-init": "0"}))
     assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == []
 
 
@@ -369,7 +424,12 @@ source = "tests"
     ("memory", "is_enough"), [(4 * 10**9, False), (16 * 10**9, True)], ids=["too-little", "enough"]
 )
 def test_plan_holds_what_an_app_takes_of_memory_against_the_machine(
-    locked: miniature.World, face: Face, pretend: Callable[[Host], Path], memory: int, is_enough: bool
+    locked: miniature.World,
+    face: Face,
+    pretend: Callable[[Host], Path],
+    become: Callable[[Host], None],
+    memory: int,
+    is_enough: bool,
 ) -> None:
     locked.app.write_text(locked.app.read_text(encoding="utf-8") + MEMORY, encoding="utf-8")
     assert face(*miniature.lock_here()).returncode == 0
@@ -384,8 +444,10 @@ def test_plan_holds_what_an_app_takes_of_memory_against_the_machine(
     assert data["memory"] == [
         {"for": "a song", "of": "machine", "bytes": 5 * 10**9, "has": memory, "enough": is_enough, "source": "tests"}
     ]
+    become(dataclasses.replace(HERE, memory=memory))
     done = face("install", "mini")
     assert (f"{told}; close what else uses memory" in done.stdout, done.returncode) == (not is_enough, 0)
+    assert (warned in done.stderr) == (not is_enough), "and before it takes its time"
 
 
 def test_profile_that_the_app_refuses_is_passed_over_and_told(
@@ -420,8 +482,7 @@ def _platform() -> str:
 def test_installed_app_keeps_its_profile_and_its_device(
     locked: miniature.World,
     face: Face,
-    pretend: Callable[[Host], Path],
-    monkeypatch: pytest.MonkeyPatch,
+    become: Callable[[Host], None],
     tmp_path: Path,
 ) -> None:
     _add_needy(locked)
@@ -430,7 +491,7 @@ def test_installed_app_keeps_its_profile_and_its_device(
         Device(vendor="1002", device="164e", arch="gfx1036", number="0"),
         Device(vendor="1002", device="7550", arch="gfx1201", number="1"),
     )
-    pretend(Host(os=card.os, machine=card.machine, libc=card.libc, devices=several, nodes=card.nodes))
+    become(Host(os=card.os, machine=card.machine, libc=card.libc, devices=several, nodes=card.nodes))
     assert face("lock", "mini", "--profile", "needy").returncode == 0
     done = face("install", "mini")
     assert done.returncode == 0, done.stderr
@@ -438,7 +499,6 @@ def test_installed_app_keeps_its_profile_and_its_device(
     folder = tmp_path / "installed" / "mini@needy"
     assert json.loads((folder / "choice.json").read_text(encoding="utf-8"))["device"] == {"HIP_VISIBLE_DEVICES": "1"}
 
-    monkeypatch.delenv("PATCHLOCK_HOST")
     again = face("install", "mini")
     assert (again.stdout, again.stderr) == ("mini is installed on needy and up to date: nothing to do\n", "")
 
@@ -459,48 +519,56 @@ def test_damaged_choice_says_nothing(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal is POSIX's")
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("answer", "end", "code"),
     [
-        pytest.param("n\n", "error[uncertain-choice]: tiny fits this machine", id="no"),
+        pytest.param("n\n", "all the same? [y/N]: n nothing was installed", 0, id="no"),
+        pytest.param("\x03", "all the same? [y/N]: ^C interrupted", 130, id="Ctrl-C"),
         pytest.param(
             "y\n",
             "make it on a connected machine: `patchlock lock mini --profile tiny`",
+            1,
             id="yes, and the install goes on to its lock",
         ),
     ],
 )
 def test_person_at_a_terminal_is_asked(
     answer: str,
-    error: str,
+    end: str,
+    code: int,
     locked: miniature.World,
-    pretend: Callable[[Host], Path],
     patchlock: Patchlock,
     tmp_path: Path,
 ) -> None:
+    import fcntl
     import pty
+    import termios
 
     _add_needy(locked)
     for lock in (locked.catalogue / "lockfiles" / "mini").iterdir():
         lock.unlink()
-    pretend(_here())
+    needy = locked.catalogue / "profiles/needy.toml"
+    needy.write_text(needy.read_text(encoding="utf-8").replace("/dev/kfd", "/dev/needy"), encoding="utf-8")
     ours, theirs = pty.openpty()
-    os.write(ours, answer.encode())
     with (tmp_path / "told").open("w") as told:
         started = subprocess.Popen(
             [*patchlock.command, "install", "mini"],
             stdin=theirs,
             stdout=told,
             stderr=theirs,
-            env=patchlock.env({"TERM": "xterm", "NO_COLOR": "1"}),
+            env=patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "PATCHLOCK_OVERRIDE_ARCH": "gfx1201"}),
             cwd=tmp_path,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(theirs)
-        said = _read_all(ours)
-        code = started.wait(timeout=120)
-    assert "Reason: needy would fit it, but /dev/kfd is not there" in " ".join(said.split())
-    assert "Install on tiny all the same? [y/N]" in said
-    assert error in " ".join(said.split())
-    assert code == 1
+        said = b""
+        while b"[y/N]: " not in said and (part := os.read(ours, 65536)):
+            said += part
+        os.write(ours, answer.encode())
+        text = " ".join((said.decode() + _read_all(ours)).split())
+        assert started.wait(timeout=120) == code
+    assert "Reason: needy would fit it, but /dev/needy is not there" in text
+    assert text.endswith(end) if code != 1 else end in text
 
 
 def _read_all(terminal: int) -> str:

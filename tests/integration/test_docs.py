@@ -66,6 +66,18 @@ def test_a_page_names_only_what_is_there(page: Path) -> None:
     assert sorted(missing) == []
 
 
+def test_no_command_is_broken_over_lines() -> None:
+    pages = {page: re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL) for page in PAGES}
+    broken = [
+        (page.name, word)
+        for page, text in pages.items()
+        for paragraph in text.split("\n\n")
+        for word in re.findall(r"`([^`]+)`", paragraph)
+        if "\n" in word
+    ]
+    assert broken == []
+
+
 def test_each_way_to_name_something_can_be_wrong() -> None:
     assert _PATH.findall("`tests/unit -x`, `patches/<app>/x.toml`, https://a/docs/b") == [
         "tests/unit",

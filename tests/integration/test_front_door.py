@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 from conftest import ROOT, Patchlock, Said
 from depot import Depot
-from miniature import World, lock_here
+from miniature import World
+from terminals import on_terminal
 
 from patchlock import cli
 from patchlock.catalogue import profile_summaries
@@ -52,6 +51,18 @@ def test_list_is_one_screen(face: Face) -> None:
     assert len(lines) <= 22
     assert re.match(r"demo +1 of \d+ +Tonewheel", next(line for line in lines if line.startswith("demo ")))
     assert lines[-1].startswith("More: `patchlock` (what runs on this machine)")  # which has to be probed first
+
+
+def test_info_names_the_reports_and_says_what_their_words_mean(face: Face) -> None:
+    text = face("info", "tts-service", "--catalogue", str(ROOT)).stdout
+    told = text.partition("Proved on real machines\n")[2].partition("\n\n")[0]
+    assert {Path(file) for file in re.findall(r"^ +(\S+\.json)$", told, re.MULTILINE)} == {
+        *(ROOT / "profiles" / "proofs").glob("*/tts-service.*.json")
+    }
+    legend = "\n".join(told.splitlines()[-2:])
+    assert legend.startswith("  locked: checked without the machine; loads: ")
+    assert legend.endswith("/glossary/#proof")
+    assert legend in face("list", "--all", "--catalogue", str(ROOT)).stdout
 
 
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
@@ -449,324 +460,6 @@ def test_quiet_says_only_the_result(locked: World, face: Face) -> None:
     assert re.fullmatch(r"mini is installed .*\n  run  .*patchlock run mini\n", said.stdout), said.stdout
 
 
-def _completed(shell: str, words: str, env: dict[str, str]) -> list[str]:
-    told = env | {
-        "_PATCHLOCK_COMPLETE": f"{shell}_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
-    if shell == "powershell":
-        told |= {"COMP_WORDS": "\n".join(words.split(" ")[:-1]), "COMP_CWORD": words.rsplit(" ", maxsplit=1)[-1]}
-    done = subprocess.run([sys.executable, "-m", "patchlock"], capture_output=True, text=True, env=told, check=False)
-    return done.stdout.splitlines()
-
-
-@pytest.mark.parametrize("shell", ["bash", "powershell"])
-def test_shells_complete_commands_apps_and_profiles(shell: str, patchlock: Patchlock) -> None:
-    env = patchlock.env()
-    end = "" if shell == "powershell" else "plain,"
-    assert [line.partition("\t")[0] for line in _completed(shell, "patchlock ou", env)] == [f"{end}outdated"]
-    assert [line.strip() for line in _completed(shell, "patchlock install xt", env)] == [f"{end}xtts-webui"]
-    for words in (
-        "install demo --profile ",
-        "install nothere --profile cp",
-        "install --profile cp",
-        "lock demo --profile cp",
-    ):
-        assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}cpu"]
-    told = [line.strip() for line in _completed(shell, "patchlock install nothere --profile zl", env)]
-    assert told == [f"{end}zluda-rdna4"]
-    for words in ("patch apply xt", "patch test xt", "lock demo xt", "why xt", "doctor xt"):
-        assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}xtts-webui"]
-    assert [line.strip() for line in _completed(shell, "patchlock help ch", env)] == [f"{end}check"]
-    told = [line.partition("\t")[0].strip() for line in _completed(shell, "patchlock help patch d", env)]
-    assert told == [f"{end}diff"]
-    assert _completed(shell, "patchlock help install d", env) in ([], [""])
-    for words in ("install xtts-webui --with i", "plan xtts-webui --profile cpu --without i"):
-        assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}int8"]
-    assert _completed(shell, "patchlock install nothere --with i", env) in ([], [""])
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path: Path) -> None:
-    text = face("completions", shell).stdout
-    assert "_PATCHLOCK_COMPLETE" in text
-    if (program := shutil.which(shell)) is not None and shell != "powershell":
-        (tmp_path / "script").write_text(text)
-        subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
-
-
-@pytest.mark.skipif(shutil.which("bash") is None or os.name == "nt", reason="bash is not installed")
-@pytest.mark.parametrize("home", ["~", "$HOME"])
-def test_bash_completes_a_command_typed_with_a_short_home_and_blanks(home: str, face: Face, tmp_path: Path) -> None:
-    (tmp_path / "script").write_text(face("completions", "bash").stdout)
-    (tmp_path / "my apps").mkdir()
-    (tmp_path / "my apps" / "patchlock").write_text("#!/bin/sh\nprintf 'plain,update\n'\n")
-    (tmp_path / "my apps" / "patchlock").chmod(0o755)
-    ask = f"complete() {{ :; }}; . {tmp_path}/script; _patchlock_completion '{home}/my apps/patchlock'; echo \"${{COMPREPLY[*]}}\""
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    assert subprocess.check_output(["bash", "-c", ask], text=True, env=env) == "update\n"
-
-
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-def test_fish_shows_a_description_beyond_its_comma(face: Face, tmp_path: Path) -> None:
-    (tmp_path / "script").write_text(face("completions", "fish").stdout)
-    (tmp_path / "patchlock").write_text("#!/bin/sh\nprintf 'plain,update\\tUpdate an app, keep edits\\n'\n")
-    (tmp_path / "patchlock").chmod(0o755)
-    ask = f"source {tmp_path}/script; complete --do-complete 'patchlock up'"
-    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    done = subprocess.run(["fish", "-c", ask], capture_output=True, text=True, env=env, check=True)
-    assert done.stdout == "update\tUpdate an app, keep edits\n"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        pytest.param("demo\nn\nq\n", (), id="no"),
-        pytest.param("demo\nq\n", (), id="leave-at-a-question"),
-        pytest.param("demo\nq\n", ("install",), id="install.sh-alone"),
-    ],
-)
-def test_alone_on_a_terminal_it_guides(typed: str, words: tuple[str, ...], patchlock: Patchlock) -> None:
-    code, text = _guided(typed, patchlock, *words)
-    assert code == 0
-    assert "This machine: " in text
-    assert re.search(r"^\d  demo ", text, re.MULTILINE)
-    assert "$ patchlock install demo" in text
-    assert "Install it now? [Y/n]" in text
-    assert "Error" not in text
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_what_the_guide_shows_first_can_be_pasted(patchlock: Patchlock, tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    for program in ("git", "bash"):
-        (tmp_path / "bin" / program).symlink_to(shutil.which(program) or "")
-    more = {"PATCHLOCK_BOOTSTRAP": str(ROOT / "install.sh"), "PATH": str(tmp_path / "bin")}
-    _, text = _guided("demo\nq\n", patchlock, "install", more=more)
-    launcher = re.search(r"\$ (\S+) install demo", text)
-    assert launcher
-    assert Path(launcher[1]).is_file()
-    assert f"{launcher[1]} info demo" in text.replace("\r\n", "")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="the launcher is a script of cmd there")
-def test_without_a_terminal_the_bootstrap_makes_the_launcher_and_names_it(patchlock: Patchlock, tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    done = patchlock(
-        "install", env={"PATCHLOCK_BOOTSTRAP": str(ROOT / "install.sh"), "PATH": str(tmp_path / "bin"), "TERM": "dumb"}
-    )
-    launcher = tmp_path / "installed" / "bin" / "patchlock"
-    assert launcher.is_file()
-    assert (done.returncode, done.stderr) == (
-        2,
-        f"error[usage]: no app is named; `{launcher} install demo` installs the smallest; `{launcher} list` shows all\n",
-    )
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_a_home_that_cannot_be_written_still_has_a_guide(patchlock: Patchlock, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    more = {"PATCHLOCK_BOOTSTRAP": str(ROOT / "install.sh"), "PATCHLOCK_HOME": str(tmp_path / "file" / "home")}
-    code, text = _guided("q\n", patchlock, more=more)
-    assert (code, "This machine: " in text) == (0, True)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-@pytest.mark.parametrize(("typed", "screens"), [("h\n\nq\n", 2), ("h\nq\n", 1)], ids=["go-on", "leave"])
-def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlock) -> None:
-    code, text = _guided(typed, patchlock)
-    assert (code, text.count("This machine: ")) == (0, screens)
-    (told,) = re.findall(r"Use:\s+detect .*?Press Enter to go on", text, re.DOTALL)
-    assert told.count("\n") < 24  # it stays on the screen
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-@pytest.mark.parametrize("columns", [40, 50, 80])
-def test_the_guide_shows_what_is_installed_however_narrow_the_terminal_is(
-    columns: int, patchlock: Patchlock, tmp_path: Path
-) -> None:
-    folder = tmp_path / "installed" / "advanced-rvc-inference@cpu"
-    folder.mkdir(parents=True)
-    (folder / "journal").write_text("an install is running\n")
-    _, text = _guided("1\nq\n", patchlock, more={"COLUMNS": str(columns)})
-    screen = text[text.index("This machine: ") : text.index("Number of an app")].splitlines()
-    assert re.search("^1  advanced-rvc-inference .*interrupted$", "\n".join(screen), re.MULTILINE)
-    assert [line for line in screen if len(line) > columns] == []
-    assert "installed on cpu (interrupted)" in " ".join(text.split())
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_asks_again_below_the_list_after_a_wrong_answer(patchlock: Patchlock) -> None:
-    code, text = _guided("99\nx\ndemo\nn\nq\n", patchlock)
-    assert (code, text.count("This machine: ")) == (0, 2), "the second one is after the app's page"
-    wrong = [text.index(f'there is no app "{word}" in the list') for word in ("99", "x")]
-    assert wrong == sorted(wrong)
-    assert wrong[-1] < text.index("Install it now?")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (50, 20)])
-@pytest.mark.parametrize(
-    ("host", "cards", "memory"),
-    [
-        ("rtx4070-laptop-and-radeon-linux", "NVIDIA GeForce RTX 4070 Laptop GPU, AMD Radeon 740M", "too much"),
-        (
-            "rx7900xtx-linux-phoenix-igpu",
-            "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M",
-            "12.1 GiB",
-        ),
-    ],
-)
-def test_the_guide_names_the_cards_and_cuts_no_word(
-    host: str, cards: str, memory: str, columns: int, lines: int, patchlock: Patchlock
-) -> None:
-    machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / f"{host}.json"), "COLUMNS": str(columns)}
-    _, text = _guided("q\n", patchlock, more=machine)
-    screen = text[text.index("This machine: ") :].splitlines()
-    assert (len(screen) <= lines, [line for line in screen if len(line) > columns]) == (True, [])
-    assert cards in " ".join(text.split())
-    assert re.search(rf"^\d  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
-    assert re.search("^1  demo +CPU ", text, re.MULTILINE)
-    assert "…" not in text
-    assert ("Proved, Models: see an app's page" in text, " Proved " in text) == (columns == 50, columns == 80)
-    assert text.count("Warning: demo ") == text.count("Warning: ") == 1
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(patchlock: Patchlock) -> None:
-    host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
-    _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
-    assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB", text, re.MULTILINE)
-    _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
-    assert re.search("^1  advanced-rvc-inference +CPU.* unknown +3.7 GiB RAM", text, re.MULTILINE)
-    assert "Models: the size of what it downloads " in text
-    assert "its page has both" in text
-    _, text = _guided("q\n", patchlock)
-    assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_as_its_shell_has_it(
-    patchlock: Patchlock,
-) -> None:
-    host = ROOT / "tests" / "hardware" / "hosts" / "rx6800xt-and-granite-ridge-windows.json"
-    _, text = _guided("xtts-webui\nn\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host)})
-    (page,) = re.findall(r"^xtts-webui: .*?Install it now\?", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
-    assert page.count("\n") < 24
-    assert re.search(r"^  patchlock install xtts-webui$", page, re.MULTILINE)
-    assert "610M" not in page, "the card's sentence is enough"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_asks_nothing_where_no_app_runs(patchlock: Patchlock) -> None:
-    machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / "windows-arm-snapdragon.json")}
-    code, text = _guided("", patchlock, more=machine)
-    assert (code, "No app of the catalogue runs on this machine." in text, "Number of an app" in text) == (
-        0,
-        True,
-        False,
-    )
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_comes_back_when_an_app_has_ended(locked: World, patchlock: Patchlock) -> None:
-    assert locked.app.is_file()
-    assert patchlock("install", "mini").returncode == 0
-    code, text = _guided("mini\ny\n\nq\n", patchlock)
-    assert (code, text.count("This machine: ")) == (0, 2), text
-    assert text.index("$ patchlock run mini") < text.index("Press Enter to go on")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-@pytest.mark.parametrize("lines", [24, 60])
-def test_the_guide_says_what_an_app_is_for_where_there_is_room(lines: int, patchlock: Patchlock) -> None:
-    _, text = _guided("q\n", patchlock, more={"COLUMNS": "70", "LINES": str(lines)})
-    assert ("Tonewheel, a tiny demo" in text, re.findall(r"^\d  (\S+)", text, re.MULTILINE)[0]) == (lines > 24, "demo")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_finishes_an_install_that_was_interrupted(
-    locked: World, patchlock: Patchlock, tmp_path: Path
-) -> None:
-    assert locked.app.is_file()
-    assert patchlock("install", "mini").returncode == 0
-    (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
-    _, text = _guided("mini\nn\nq\n", patchlock)
-    assert re.search(r"^1  mini .* interrupted\b", text, re.MULTILINE)
-    assert "install mini --profile tiny" in text
-    assert "Finish its installation now? [Y/n]" in text
-    with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
-        _, text = _guided("mini\nn\nq\n", patchlock)
-    assert re.search(r"^1  mini .* in progress\b", text, re.MULTILINE)
-    assert "It is being installed at this moment" in text
-    assert "Finish its installation" not in text
-    assert "Start it now? [Y/n]" in text, "an earlier version is in use"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_offers_nothing_while_an_app_is_installed_for_the_first_time(
-    locked: World, patchlock: Patchlock, tmp_path: Path
-) -> None:
-    assert locked.app.is_file()
-    (tmp_path / "installed" / "mini@tiny").mkdir(parents=True)
-    (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
-    with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
-        code, text = _guided("mini\n\nq\n", patchlock)
-    assert (code, text.count("This machine: "), "[Y/n]" in text) == (0, 2, False)
-    assert "It is being installed at this moment" in text
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_the_guide_offers_the_models_that_the_app_never_downloads(locked: World, patchlock: Patchlock) -> None:
-    model = """
-[[model]]
-repository = "maker/speaks"
-into = "models"
-when = "request"
-why = "what it speaks with"
-license = "MIT"
-source = "https://example.com/why"
-files = [{ path = "voice.bin", bytes = 1048576 }]
-"""
-    locked.app.write_text(locked.app.read_text() + model)
-    assert patchlock(*lock_here()).returncode == 0
-    assert patchlock("install", "mini").returncode == 0
-    _, text = _guided("mini\nn\nn\nq\n", patchlock)
-    assert "$ patchlock models mini --fetch" in text
-    assert "Download its models now (1.0 MiB)? [Y/n]" in text
-
-
-def _guided(
-    typed: str, patchlock: Patchlock, *words: str, more: Mapping[str, str] = MappingProxyType({})
-) -> tuple[int, str]:
-    """Type into the guide on a terminal; gives its exit code and what was on the screen."""
-    return _on_terminal(words, typed, {"NO_COLOR": "1", **more}, patchlock)
-
-
-def _on_terminal(words: Sequence[str], typed: str, more: Mapping[str, str], patchlock: Patchlock) -> tuple[int, str]:
-    """Run a command on a terminal of 80 columns, and type into it; gives its exit code and what was on the screen."""
-    ours, theirs = pty.openpty()
-    env = patchlock.env({"TERM": "xterm", "COLUMNS": "80", "LINES": "24", **more})
-    child = subprocess.Popen(
-        [sys.executable, "-m", "patchlock", *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env
-    )
-    os.close(theirs)
-    os.write(ours, typed.encode())
-    said = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        said += part
-    os.close(ours)
-    return child.wait(), said.decode()
-
-
 @pytest.mark.parametrize("words", [("diff",), ("status",)], ids=lambda words: words[0])
 def test_patches_for_another_machine_are_shown_here(words: tuple[str, ...], patchlock: Patchlock) -> None:
     done = patchlock("patch", *words, "demo", "--profile", "cuda-windows")
@@ -781,22 +474,23 @@ def test_a_diff_is_coloured_in_the_pager(
     more: dict[str, str], is_coloured: bool, locked: World, patchlock: Patchlock
 ) -> None:
     assert locked.app.is_file()
-    _, text = _on_terminal(("patch", "diff", "mini"), "q", {"LESS": "", **more}, patchlock)
+    _, text = on_terminal(("patch", "diff", "mini"), "q", {"LESS": "", **more}, patchlock)
     assert ("\x1b[1m+++" in text, "ESC[" in text) == (is_coloured, False)
-    _, short = _on_terminal(("patch", "diff", "mini"), "q", more, patchlock)
+    _, short = on_terminal(("patch", "diff", "mini"), "q", more, patchlock)
     assert ("\x1b[1m+++" in short, "\x1b[?1049h" in short, "(END)" in short) == (is_coloured, False, False)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_a_terminal_that_only_writes_lines_is_told_why_there_is_no_guide(patchlock: Patchlock) -> None:
-    code, text = _on_terminal((), "", {"TERM": "dumb"}, patchlock)
-    assert (code, text.startswith("Usage: patchlock"), "no guide: TERM=dumb" in text) == (2, True, True)
+@pytest.mark.parametrize(("columns", "is_shown"), [("80", True), ("50", False)])
+def test_list_shows_what_an_app_is_for_where_there_is_room(columns: str, is_shown: bool, patchlock: Patchlock) -> None:
+    _, text = on_terminal(("list",), "", {"COLUMNS": columns}, patchlock)
+    assert ("Tonewheel, a tiny demo" in text, "…" in text) == (is_shown, is_shown)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None:
     assert patchlock("install", "mini").returncode == 0
-    _, text = _on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
+    _, text = on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
     lines = text[text.index("ok      seen") :].splitlines()
     assert [line for line in lines if not re.match(r"ok {6}\w+ {2,}\S| {18}\S", line)] == []
     assert any(line.startswith(" " * 18) for line in lines)
@@ -806,14 +500,3 @@ def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None
 def test_a_group_cuts_no_sentence(group: str, face: Face) -> None:
     told = face(group, "--help").stdout
     assert "..." not in told.partition("Commands:")[2]
-
-
-def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:
-    said = face("completions").stderr
-    assert said.startswith("error[usage]: missing argument 'SHELL'. Choose from: bash, zsh, fish, powershell; see ")
-    assert "\t" not in said
-
-
-def test_alone_in_a_pipe_it_prints_help(patchlock: Patchlock) -> None:
-    done = patchlock()
-    assert (done.returncode, done.stdout.startswith("Usage: patchlock")) == (2, True)

@@ -11,6 +11,8 @@ import pytest
 from conftest import Patchlock
 from miniature import World, lock_here
 
+from patchlock.core import file_lock
+
 
 @pytest.fixture
 def installed(locked: World, patchlock: Patchlock) -> Path:
@@ -236,14 +238,34 @@ def test_reinstall_builds_afresh_beside(installed: Path, patchlock: Patchlock) -
     assert "FAILED  loads     imports: import beta: ModuleNotFoundError: No module named 'beta'" in done.stdout
     done = patchlock("install", "mini", "--reinstall")
     assert done.returncode == 0, done.stderr
+    (count,) = re.findall(r"verify +(\d+) checks passed", done.stderr)
     told = patchlock("verify", "mini")
     assert told.returncode == 0
-    assert re.search(r"verify +(\d+) of \1 checks passed, files on disk included", told.stderr)
+    assert re.search(rf" {count} of {count} checks passed.*; the files on disk are as installed", told.stderr)
+    assert "checks passed; the files on disk are as installed" in patchlock("verify", "mini", "--quick").stderr
     assert (installed / "current").read_text().strip() == f"{first}-2"
     told = patchlock("rollback", "mini").stdout
     assert told.endswith("forward again: patchlock install mini --profile tiny --reinstall\n"), (
         "nothing else has changed"
     )
+
+
+def test_what_another_install_has_proved_meanwhile_is_taken(installed: Path, patchlock: Patchlock) -> None:
+    (installed / "current").rename(installed / "current.later")
+    with file_lock.hold(installed / "lock", wait=0):
+        waiting = subprocess.Popen(
+            [*patchlock.command, "install", "mini"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=patchlock.env(),
+            text=True,
+        )
+        assert waiting.stderr is not None
+        while "waiting for another patchlock" not in (line := waiting.stderr.readline()):
+            assert line
+        (installed / "current.later").rename(installed / "current")
+    told, _ = waiting.communicate(timeout=120)
+    assert (waiting.returncode, told) == (0, "mini is installed on tiny and up to date: nothing to do\n")
 
 
 def test_verify_names_a_package_that_does_not_belong(installed: Path, patchlock: Patchlock) -> None:

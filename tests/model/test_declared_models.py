@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from patchlock.model.models import Model, ModelFile, ModelSize, models_at, total_text
+from patchlock.model.models import Model, ModelFile, ModelSize, models_at, short_text, total_text
 
 
 def _model(repository: str, *files: str, revision: str = "") -> Model:
@@ -55,3 +55,5 @@ def test_what_nobody_knows_is_said() -> None:
     told = total_text(ModelSize(bytes=2_000, unknown=1), "the index")
     assert told == "2.0 KiB plus 1 file whose size the index does not say"
     assert total_text(ModelSize(bytes=0, unknown=0)) == "nothing"
+    sizes = [ModelSize(bytes=count, unknown=unknown) for count in (0, 2_000) for unknown in (0, 1)]
+    assert [short_text(size) for size in sizes] == ["none", "unknown", "2.0 KiB", "2.0 KiB + ?"]

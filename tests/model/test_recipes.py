@@ -171,7 +171,7 @@ def test_source_builds_of_one_name_cost_together() -> None:
     [build] = recipes.source_builds(found)
     assert [one.name for one in build.recipes] == ["torch", "torchaudio"]
     assert build.told() == (
-        "torch built here; torchaudio too; it takes about 6 hours where 12 processors build, 24.2 GiB of memory and 60.5 GiB of disk"
+        "torch built here; torchaudio too; it takes about 6 hours on 12 CPU cores, 24.2 GiB of memory and 60.5 GiB of disk"
     )
 
 

@@ -13,6 +13,11 @@ from patchlock.model.errors import CatalogueError, Problem
 FOLDER = "profiles/proofs"
 """Has `<profile>/<app>.<name>.json`, each as `patchlock verify APP --report FILE.json` writes it."""
 LEVELS = ("loads", "computes", "starts")
+LEGEND = (
+    "locked: checked without the machine; loads: the packages can be imported; computes: the device gave right numbers"
+    "; starts: the app came up"
+)
+"""What each level means; `locked` holds without a report."""
 _FORMAT = 1
 
 

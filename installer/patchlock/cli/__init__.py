@@ -179,6 +179,9 @@ def _by_click(arguments: list[str], as_json: bool) -> int:
     except click.UsageError as error:
         return fail_usage(error, _command_path(arguments), as_json)
     except click.Abort as error:
+        if error.__cause__ is None:  # at a question: its line is not ended, and nothing goes on that could be finished
+            echo("\ninterrupted", err=True)
+            return EXIT_INTERRUPTED
         raise KeyboardInterrupt from error
     return result if isinstance(result, int) else 0
 

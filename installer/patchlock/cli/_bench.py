@@ -193,7 +193,7 @@ def _parts(one: BenchResult) -> list[str]:
     from patchlock.verify.bench_picture import seconds_text
 
     told = [f"{name} {seconds_text(statistics.median(taken))}" for name, taken in one.parts.items()]
-    told.append(f"processor time {seconds_text(statistics.median(one.processor))}")
+    told.append(f"CPU time {seconds_text(statistics.median(one.processor))}")
     told.append(f"ready after {seconds_text(one.ready)}, first run {seconds_text(one.first)}")
     if one.weight_bytes:
         told.append(f"weights {size_text(one.weight_bytes)}")

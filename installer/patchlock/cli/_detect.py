@@ -88,7 +88,7 @@ def _machine(host: Host) -> list[tuple[str, str]]:
     rows = [
         ("system", system),
         ("board", host.board),
-        ("processor", ", ".join(filter(None, [host.processor, host.machine]))),
+        ("CPU", ", ".join(filter(None, [host.processor, host.machine]))),
         ("memory", memory),
         ("disk", f"{_size(host.disk)} free" if host.disk else ""),
         ("nodes", ", ".join(_node(node) for node in host.nodes)),

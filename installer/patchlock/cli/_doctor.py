@@ -55,8 +55,8 @@ def doctor_command(
 ) -> int:
     """Find known problems of this machine, and their fixes.
 
-    Changes nothing. With an APP it looks at what is installed for it, too; with a PROFILE, at what this machine lacks
-    for it.
+    Changes nothing. Says what the machine lacks, too: for the profile that fits it, or PROFILE; for an APP, also what
+    that needs and what is wrong with its packages.
 
     \b
     Example:
@@ -86,21 +86,17 @@ def doctor_command(
     cards = opened.cards() if recording.host.devices else ()
     installer = on_paper.system(observed.host) if observed.overrides else system.system()
     packages = recording.packages or (_pins(opened.profile(profile)) if profile else {})
-    findings: tuple[Finding, ...] = (
-        *_failed_verifies(app, profile),
-        *(
-            _lacking(opened, opened.profile(profile), look)
-            if profile
-            else doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer)
-        ),
-        *doctor.diagnose(
-            dataclasses.replace(recording, packages=packages),
-            cards,
-            opened.troubles(),
-            opened.rules().families,
-            is_planned=not recording.packages,
-        ),
+    known = doctor.diagnose(
+        dataclasses.replace(recording, packages=packages),
+        cards,
+        opened.troubles(),
+        opened.rules().families,
+        is_planned=not recording.packages,
     )
+    if profile is None:
+        known += doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer)
+    lacking = doctor.not_told(_lacking(opened, app, profile, look), known)
+    findings: tuple[Finding, ...] = (*_failed_verifies(app, profile), *lacking, *known)
     findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))
     python = str(venv.interpreter(environment)) if environment is not None else ""
     named = " ".join([app or "APP", *(["--profile", profile] if profile else [])])
@@ -138,17 +134,28 @@ def _pins(profile: Profile) -> dict[str, str]:
     return {name: spec.version for name, spec in bounds if spec.operator == "=="}
 
 
-def _lacking(opened: Catalogue, profile: Profile, look: HostReport) -> tuple[Finding, ...]:
-    """Find what the machine lacks for a profile that was named."""
+def _lacking(opened: Catalogue, app: str | None, profile: str | None, look: HostReport) -> tuple[Finding, ...]:
+    """Find what the machine lacks for the profile that was named, that an app has, or that an install would take."""
     from patchlock.hardware import doctor
     from patchlock.hardware.profile_choice import ProfileChoice
+    from patchlock.model.errors import NoProfileFitsError
     from patchlock.operations import readiness
 
-    if look.choice is None:
+    wanted = opened.app(app) if app in opened.app_names() else None
+    seen, choice = look.observed, look.choice
+    machine = ProfileChoice(choice=choice, observed=seen, selected=look.selected) if choice is not None else None
+    if wanted is not None and profile is None:
+        there = [name for name in _options.profiles_of(wanted.name) if name in opened.profile_names()]
+        try:
+            machine = _options.possible(opened, wanted, there[0] if there else None, seen, {})
+        except NoProfileFitsError:
+            return ()
+    if machine is None:
         return ()
-    machine = ProfileChoice(choice=look.choice, observed=look.observed, selected=look.selected)
-    lacks = readiness.lacks(opened, profile, machine, _options.home(), _options.cache())
-    return doctor.lacking(lacks, profile.name, look.observed.host)
+    name = machine.choice.chosen.profile.name
+    lacks = readiness.lacks(opened, opened.profile(name), wanted, machine, _options.home(), _options.cache())
+    pair, proof = f"{app} on {name}" if app else name, f"plan {app}" if app else "doctor"
+    return doctor.lacking(lacks, pair, f"patchlock {proof} --profile {name}", seen.host)
 
 
 def _failed_verifies(app: str | None, profile: str | None) -> list[Finding]:

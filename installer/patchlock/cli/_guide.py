@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from patchlock.cli import _info, _list, _options, _output
+from patchlock.model.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
@@ -28,7 +29,7 @@ _LEFT_OUT = ("Models", "Proved", "Runs on", "Memory")
 """Columns that a narrow terminal does not show, as an app's page has them too; the first to go first."""
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
-    "Models": "Models: the size of what it downloads in addition to its packages; its page has both.",
+    "Models": "Models: what it downloads in addition to its packages (?: files of unknown size); its page has both.",
 }
 _LEAVE = {"q", "quit", "exit", ""}
 _HELP = {"h", "help", "?"}
@@ -38,7 +39,7 @@ def guide() -> int:
     """Show what runs here, and do what a person chooses, until he leaves.
 
     Returns:
-        The exit code of the last command that was run.
+        The exit code of the last command that was run, or 130 where a question was answered with Ctrl-C.
     """
     from patchlock.catalogue import profile_summaries
     from patchlock.cli import _detect, _launcher
@@ -64,7 +65,8 @@ def guide() -> int:
         return code
     try:
         while True:
-            standing = {app: _unfinished_first(found) for app, found in _list.standing(root).items()}
+            there = {} if observed.is_recorded else _list.standing(root)
+            standing = {app: _unfinished_first(found) for app, found in there.items()}
             here.sort(key=lambda one: (one.app.name not in standing, _info.proof(one) != _info.WORKS))
             _output.echo(_screen(devices, observed.host, here, others, standing))
             word, chosen = _choice(here)
@@ -74,11 +76,12 @@ def guide() -> int:
                 _output.echo(_help())
                 _pause()
                 continue
-            there = _list.standing(root).get(chosen.app.name, [])
-            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), there)
-    except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
+            found = [] if observed.is_recorded else _list.standing(root).get(chosen.app.name, [])
+            chosen = app_overview.with_packages(chosen, root, _options.cache())
+            code = _steps(chosen, found, is_recorded=observed.is_recorded)
+    except click.Abort as error:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
-        return code
+        return EXIT_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else code
 
 
 def _unfinished_first(found: Sequence[InstallationState]) -> InstallationState:
@@ -106,8 +109,8 @@ def _help() -> str:
     return formatter.getvalue() + "\nOne of them: `patchlock help COMMAND`\nAll there are: `patchlock help --all`"
 
 
-def _steps(seen: AppOverview, found: Sequence[InstallationState]) -> int:
-    """Show an app, and offer what can be done with it now."""
+def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded: bool) -> int:
+    """Show an app, and offer what can be done with it now; on a recorded machine that is nothing."""
     from patchlock.cli import _launcher
     from patchlock.cli._models import licences
 
@@ -118,22 +121,32 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState]) -> int:
         **({"installed": f"on {_list.profiles_text(found)}"} if found else {}),
         **dict(_info.download(seen, is_current=there is not None and there.state == "current")),
         **({"memory": "\n".join(memory)} if memory else {}),
+        **({"needs": "\n".join(seen.needs)} if seen.needs else {}),
         "licence": licences(app.license, seen.models),
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }
-    _output.echo(f"\n{_page(seen, rows)}")
+    _output.echo(f"\n{_page(seen, rows, below=6 if is_recorded else 3)}")
+    if is_recorded:
+        _output.echo("\nPATCHLOCK_HOST names another machine. This shows what would be done there:")
+        _show(seen, "plan", app.name)
+        _pause()
+        return 0
     if there and there.is_busy:
         _output.echo("\nIt is being installed at this moment: another patchlock works on it.")
         if not _options.profiles_of(app.name):
             _pause()
             return 0
     elif not there or there.state == "interrupted":
-        install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
+        doubted = seen.choice.chosen.profile.name if seen.choice and seen.choice.doubts and not there else ""
+        profile = there.installation.profile if there else doubted  # which is named, so that `install` does not ask
+        install = ("install", app.name, *(("--profile", profile) if profile else ()))
         lacks = any(verdict.is_enough is False for verdict in seen.memory)
         question = "Finish its installation now?" if there else "Install it now?"
+        if doubted:
+            question = f"Install it on {doubted} all the same?"
         if lacks:
             question = f"It takes more memory than there is. {question}"
-        if not _agreed(question, seen, *install, default="n" if lacks else "y"):
+        if not _agreed(question, seen, *install, default="n" if lacks or doubted else "y"):
             return 0
         if code := _run(*install):
             _pause()
@@ -151,13 +164,19 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState]) -> int:
     return code
 
 
-def _page(seen: AppOverview, rows: Mapping[str, str]) -> str:
-    """Lay out an app's page; what `info` says too is told in fewer words where the screen would lose the app's name."""
+def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
+    """Lay out an app's page; what `info` says too is told in fewer words where the screen would lose the app's name.
+
+    Args:
+        seen: the app.
+        rows: of its page.
+        below: lines that follow: blank ones, the command and the question.
+    """
     need = _most_memory(seen)
     fewer = {"models": _models(seen), "memory": need.need_text if need else ""}
     fewer["here"] = "\n".join(line.partition(" Reason: ")[0] for line in rows["here"].split("\n"))
     told = dict(rows)
-    room = shutil.get_terminal_size().lines - 3  # a blank line, the command and the question
+    room = shutil.get_terminal_size().lines - below
     for name in ("", *fewer):
         told |= {name: fewer[name]} if name in told else {}
         head = _output.sentences([f"{seen.app.name}: {seen.app.title}"], 0)
@@ -178,14 +197,19 @@ def _agreed(question: str, seen: AppOverview, *words: str, default: Literal["y",
     Raises:
         click.Abort: the answer is to leave.
     """
-    has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
-    _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
+    _show(seen, *words)
     answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
     hint = "[Y/n]" if default == "y" else "[y/N]"
     answer = click.prompt(f"{question} {hint}", default=default, show_default=False, type=answers, show_choices=False)
     if answer == "q":
         raise click.Abort
     return answer in {"y", "yes"}
+
+
+def _show(seen: AppOverview, *words: str) -> None:
+    """Show the command of a step, as the machine's shell has it."""
+    has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
+    _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
 
 
 def _run(*words: str) -> int:
@@ -301,15 +325,9 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
 
 
 def _models(seen: AppOverview) -> str:
-    from patchlock.model.models import size_of
+    from patchlock.model.models import short_text, size_of
 
-    size = size_of(file for one in seen.models for file in one.files)
-    if not seen.models:
-        return "none"
-    if not size.unknown:
-        return _output.size(size.bytes)
-    is_most = sum(len(one.files) for one in seen.models) > 2 * size.unknown
-    return f"over {_output.size(size.bytes)}" if is_most else "unknown"
+    return short_text(size_of(file for one in seen.models for file in one.files))
 
 
 def _table(rows: Sequence[Mapping[str, Sequence[str]]]) -> tuple[list[str], list[str]]:

@@ -42,10 +42,17 @@ def info_command(app: str, catalogue: Path | None, as_json: bool) -> None:
     if as_json:
         _output.succeed("info", _data(seen, profiles, found, root))
     else:
-        _output.echo(_text(seen, profiles, found, root))
+        _output.echo(_text(seen, profiles, found, root, is_recorded=observed.is_recorded))
 
 
-def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path) -> str:
+def _text(
+    seen: AppOverview,
+    profiles: tuple[ProfileSummary, ...],
+    found: tuple[PairState, ...],
+    root: Path,
+    *,
+    is_recorded: bool,
+) -> str:
     from patchlock.cli._models import licences
     from patchlock.environments import installed_profiles
 
@@ -84,15 +91,17 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
         for name, platforms in locked.items()
     ]
     parts += ["\nSupported machines", _output.rows(machines)]
-    told = _list.proved(found, root)
+    told = _list.proved(found, root, with_files=True)
     parts += [
         "\nProved on real machines",
-        _output.rows(told) if told else "  nothing yet; the lockfiles have only been checked",
+        *([_output.rows(told), _list.legend()] if told else ["  nothing yet; the lockfiles have only been checked"]),
     ]
     parts += [*_list.refused(found), *_list.missing(found)]
     if seen.choice is not None:
-        words = ["patchlock", "run" if there else "install", app.name, *_output.given("catalogue")]
-        parts.append(f"\n{'Run' if there else 'Install'} it: {command_lines.joined(words)}")
+        command = "plan" if is_recorded else "run" if there else "install"
+        head = {"plan": "What install would do there", "run": "Run it", "install": "Install it"}[command]
+        words = ["patchlock", command, app.name, *_output.given("catalogue")]
+        parts.append(f"\n{head}: {command_lines.joined(words)}")
     return "\n".join(parts)
 
 

@@ -108,6 +108,7 @@ def install_command(
             return 0
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
+    from patchlock.operations import lifecycle
     from patchlock.operations.install_plan import up_to_date
 
     def make(profile: str | None, failed: Mapping[str, str] = MappingProxyType({})) -> Request:
@@ -141,6 +142,7 @@ def install_command(
     if repair:
         _repair(request, as_json)
         return 0
+    lifecycle.wait_for_others(request, _progress.progress(as_json))
     has_failed = bool(stored_choice.read(request.installation.folder).instead)
     receipt = None if fallback or has_failed else up_to_date(request)
     _launcher.write(request.home)
@@ -174,10 +176,9 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
     """Name what is to be built from source and what that costs; on a terminal, ask.
 
     Raises:
-        UsageError: a person says no.
+        click.exceptions.Exit: a person says no.
     """
     from patchlock.environments.builds import from_source
-    from patchlock.model.errors import UsageError
 
     builds = from_source.chosen(request)
     for build in () if as_json else builds:
@@ -190,9 +191,7 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
         left_out = [word for name in sorted(built) for word in ("--without", name)]
         given = _output.given("profile", "source", "commit", "without", "catalogue")
         words = command_lines.joined(["patchlock", "install", request.app.name, *given, *kept, *left_out])
-        raise UsageError(
-            "nothing was built, and nothing was touched", remedy=f"use the wheel: `{without_secrets(words)}`"
-        )
+        _output.leave(f"nothing was built, and nothing was touched; to use the wheel: {without_secrets(words)}")
 
 
 def _install(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
     from patchlock.model.fits import ProfileSummary
 
+_SHORTEST = 20
+"""Columns that what an app is for takes at least, its first word or two; a terminal with fewer does not show it."""
+
 
 @click.command("list")
 @click.option("--all", "everything", is_flag=True, help="Show every app on every profile, and why not.")
@@ -61,7 +64,9 @@ def _overview(
         title = app.title[:1].upper() + app.title[1:]
         on = (profiles_text(installed.get(app.name, ())) or "-",) if installed else ()
         rows.append((app.name, f"{len(there)} of {len(profiles)}", *on, title))
-    lines = [_output.cut(line) for line in _columns(rows)]
+    names = _columns([row[:-1] for row in rows])
+    has_room = _output.fits("\n".join(f"{name}{' ' * _SHORTEST}" for name in names))
+    lines = [_output.cut(line) for line in _columns(rows)] if has_room else names
     lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
     more = (
         "More: `patchlock` (what runs on this machine), `patchlock info APP`, `patchlock list --all` (apps by machine)"
@@ -115,7 +120,7 @@ def _matrix(
         locks(found),
     ]
     if told := proved(found, root):
-        parts += ["\nProved on real machines", _output.rows(told)]
+        parts += ["\nProved on real machines", _output.rows(told), legend()]
     return "\n".join([*parts, *refused(found), *missing(found)])
 
 
@@ -134,8 +139,24 @@ def locks(found: tuple[PairState, ...]) -> str:
     return _output.rows(told)
 
 
-def proved(found: tuple[PairState, ...], root: Path) -> list[tuple[str, str]]:
-    """Say of each pair with a report what holds there: the newest report, and those of other devices."""
+_PROOF_PAGE = "https://patchlock.github.io/patchlock/glossary/#proof"
+
+
+def legend() -> str:
+    """Say what the words of `proved` mean."""
+    from patchlock.catalogue import proofs
+
+    return _output.sentences([proofs.LEGEND, f"  {_PROOF_PAGE}"])
+
+
+def proved(found: tuple[PairState, ...], root: Path, *, with_files: bool = False) -> list[tuple[str, str]]:
+    """Say of each pair with a report what holds there: the newest report, and those of other devices.
+
+    Args:
+        found: the pairs.
+        root: the catalogue's.
+        with_files: name the reports.
+    """
     from patchlock.catalogue import proofs
     from patchlock.core.atomic_files import has_sha256
     from patchlock.model.identities import Sha256
@@ -147,7 +168,8 @@ def proved(found: tuple[PairState, ...], root: Path) -> list[tuple[str, str]]:
         for proof in proofs.of_pair(known, one.app, one.profile, one.platform):
             levels = " · ".join(["locked", *(level for level in proofs.LEVELS if level in proof.levels)])
             older = "" if any(has_sha256(lock, Sha256(proof.lock)) for lock in locks) else ", with an older lock"
-            told.append(f"{levels}: {', '.join(proof.devices) or 'the processor'}, {proof.date}{older}")
+            file = f"\n{_output.place(root, proof.file)}" if with_files else ""
+            told.append(f"{levels}: {', '.join(proof.devices) or 'the CPU'}, {proof.date}{older}{file}")
         if told:
             rows.append((f"{one.app} × {one.profile} × {one.platform}", "\n".join(dict.fromkeys(told))))
     return rows

@@ -263,17 +263,18 @@ def request(
         opened.profile(profile)
     observed = observe(opened.root)
     try:
-        found = _possible(opened, wanted, profile, observed, failed)
+        found = possible(opened, wanted, profile, observed, failed)
     except CatalogueError:
         opened.read_all()  # which has every mistake, and not only those of what a choice looks at
         raise
     chosen = found.choice.chosen
     fitting = opened.profile(chosen.profile.name)
+    there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     if heed is not None:
         if found.observed.overrides or profile is not None:
             _require_possible(opened, wanted, fitting, found)
+        optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice)
         heed(found)
-    there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     return Request(
         app=wanted,
         profile=fitting,
@@ -369,11 +370,25 @@ def _profile_for(opened: Catalogue, name: str | None, platform: Platform) -> Pro
     )
 
 
-def _possible(
+def possible(
     opened: Catalogue, app: App, name: str | None, observed: ObservedHost, failed: Mapping[str, str]
 ) -> ProfileChoice:
-    """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
+    """Choose a profile for an app: none that it cannot run on, or, where it can run on none, the best, which says why.
+
+    Args:
+        opened: the catalogue.
+        app: of it.
+        name: of the profile; None chooses.
+        observed: the machine.
+        failed: profiles that do not work on this machine, with the reason; none of them is chosen unnamed.
+
+    Raises:
+        NoProfileFitsError: no profile fits this machine, or the named one does not.
+    """
+    import re
+
     from patchlock.catalogue import app_summaries, pairs, profile_summaries
+    from patchlock.environments import freshness
     from patchlock.hardware import profile_choice
     from patchlock.model import platforms
     from patchlock.model.choice import AppLimits
@@ -385,11 +400,16 @@ def _possible(
     limits = pairs.limits(summary, summaries, platform) if platform else AppLimits(name=app.name)
     limits = dataclasses.replace(limits, refused={**limits.refused, **failed})
     try:
-        return profile_choice.choose(opened.root, name, observed, limits)
+        found = profile_choice.choose(opened.root, name, observed, limits)
     except NoProfileFitsError:
         if failed:
             raise
         return profile_choice.choose(opened.root, name, observed)
+    chosen = found.choice.chosen
+    lock = freshness.lock_file(opened.root / "lockfiles" / app.name, chosen.profile.name, chosen.platform.name)
+    if lock.is_file() and not re.search(rb"^torch[ =]", lock.read_bytes(), re.MULTILINE):
+        return dataclasses.replace(found, choice=found.choice.without_torch())
+    return found
 
 
 def _require_possible(opened: Catalogue, app: App, profile: Profile, found: ProfileChoice) -> None:
@@ -407,7 +427,7 @@ def _require_possible(opened: Catalogue, app: App, profile: Profile, found: Prof
         require_possible(app, profile, found.choice.chosen.platform)
     except RefusedError as error:
         try:
-            other = _possible(opened, app, None, found.observed, {}).choice.chosen
+            other = possible(opened, app, None, found.observed, {}).choice.chosen
         except NoProfileFitsError:
             raise error from None
         if refusal_reason(app, other.profile, other.platform) is not None:

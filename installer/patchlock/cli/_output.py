@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError, similar
 from patchlock.model.visible_text import visible
@@ -157,6 +157,18 @@ def confirm(question: str, *, yes: bool, as_json: bool = False) -> bool:
     import click
 
     return click.confirm(question, default=False, err=True)
+
+
+def leave(text: str) -> NoReturn:
+    """End a command that a person does not want to go on; his answer is no error.
+
+    Raises:
+        click.exceptions.Exit: always, with 0.
+    """
+    import click
+
+    echo(text, err=True)
+    raise click.exceptions.Exit
 
 
 def place(root: Path, file: str) -> str:

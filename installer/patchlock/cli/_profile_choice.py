@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from patchlock.hardware.profile_choice import ProfileChoice
 
 
-def is_elsewhere(found: ProfileChoice) -> bool:
-    """Say whether the machine is simulated, and of another platform than this one."""
-    from patchlock.hardware import probes
-    from patchlock.model import platforms
-
-    here = platforms.platform_of(probes.basic())
-    return bool(found.observed.overrides) and found.choice.chosen.platform != here
-
-
 def print_warnings(found: ProfileChoice | None, *, as_json: bool, doubts: bool = True) -> None:
     """Say on stderr what computes more slowly than it could; commands say it first and once more at their end."""
     if found is None or as_json:
@@ -45,24 +36,25 @@ def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) ->
 
 
 def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
-    """Tell, and go on only where the machine is this one's kind and the choice is sure, or a person says so.
+    """Tell, and go on only where the machine is this one and the choice is sure, or a person says so.
 
     Raises:
-        UsageError: nothing can be installed here for the simulated machine.
-        UncertainChoiceError: a better profile may have been missed, and nobody can be asked, or he says no.
+        click.exceptions.Exit: a person says no.
+        UsageError: the machine is another one's recording.
+        UncertainChoiceError: a better profile may have been missed, and nobody can be asked.
     """
     name = found.choice.chosen.profile.name
-    elsewhere = is_elsewhere(found)
-    print_choice(found, as_json=as_json, doubts=elsewhere)
-    if elsewhere:
+    is_recorded = found.observed.is_recorded
+    print_choice(found, as_json=as_json, doubts=is_recorded)
+    if is_recorded:
         given = _output.given(
             "source", "commit", "with", "without", "accept-edited-lock", "local-addresses", "catalogue"
         )
         words = command_lines.joined(["patchlock", "plan", app, "--profile", name, *given])
         raise UsageError(
-            f"the machine is simulated ({', '.join(found.observed.overrides)}), and nothing for "
-            f"{found.choice.chosen.platform.name} can be installed on this one",
-            remedy=f"see what would be done there: `{without_secrets(words)}`",
+            f"PATCHLOCK_HOST names another machine, and nothing is installed for one: `{without_secrets(words)}` shows "
+            "what would be done there",
+            remedy="to install on this machine, unset PATCHLOCK_HOST",
         )
     if not found.choice.doubts:
         return
@@ -71,7 +63,7 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     for doubt in found.choice.doubts:
         _output.echo(f"warning: {doubt}", err=True)
     if not click.confirm(f"Install on {name} all the same?", default=False, err=True):
-        raise _uncertain(found)
+        _output.leave("nothing was installed")
 
 
 def _uncertain(found: ProfileChoice) -> UncertainChoiceError:

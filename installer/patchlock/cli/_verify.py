@@ -87,9 +87,7 @@ def verify_command(
         proved = _run(request, receipt, lock, progress)
         seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
-        # An install has just laid the files, and counts without them.
-        told = f"{sum(r.passed for r in results)} of {len(results)} checks passed, files on disk included"
-        progress.say(told + proved.caveat)
+        progress.say(verification.counted(results, proved.caveat))
     for file in files:
         _write_report(file, request, receipt, results, proved.report)
     passed = all(result.passed for result in results)
@@ -146,7 +144,7 @@ def _quick(installation: Installation, app: str, as_json: bool) -> int:
     progress = _progress.progress(as_json)
     with progress.stage("verify"):
         seen = verification.quick_without_catalogue(folder, receipt)
-        progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
+        progress.say(verification.counted(seen.results))
     return _tell(installation, receipt, seen, seen.results, "quick", as_json, _cure(receipt, seen.results))
 
 

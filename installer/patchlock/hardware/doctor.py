@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from patchlock.hardware import preflight
 from patchlock.hardware._matching import called
 from patchlock.hardware.selection import Choice
-from patchlock.model import devices, needs
+from patchlock.model import devices, needs, printed_text
 from patchlock.model.choice import Accepted, Rejected
 from patchlock.model.devices import VENDORS, Card
 from patchlock.model.hosts import Host, Recording
@@ -131,18 +131,25 @@ def old_versions(
     return tuple(dataclasses.replace(one, confidence=confidence) for one in found.values())
 
 
-def lacking(lacks: Iterable[needs.Finding], profile: str, host: Host) -> tuple[Finding, ...]:
-    """Tell what a machine lacks for a profile; it is certain where an install would stop at it, else possible."""
+def lacking(lacks: Iterable[needs.Finding], pair: str, proof: str, host: Host) -> tuple[Finding, ...]:
+    """Tell what a machine lacks; it is certain where an install would stop at it, else possible.
+
+    Args:
+        lacks: what it lacks.
+        pair: what needs it, a profile or an app on one.
+        proof: the command that shows that it is there.
+        host: the machine.
+    """
     shell: Shell = "powershell" if host.os == "windows" else "sh"
     found = []
     for one in lacks:
         told = certain(
             one.name,
-            f"{one.what}; {profile} needs it" if one.stops else one.what,
+            f"{one.what}; {pair} needs it" if one.stops else one.what,
             one.why,
             (one.what,) if one.stops else (),
             do=one.remedy,
-            proof=f"patchlock doctor --profile {profile}",
+            proof=proof,
             shell=shell,
             needs=("reboot",) if one.restart else (),
             sources=tuple(one.source.split("; ")),
@@ -151,11 +158,17 @@ def lacking(lacks: Iterable[needs.Finding], profile: str, host: Host) -> tuple[F
     return tuple(found)
 
 
+def not_told(lacks: Iterable[Finding], known: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave out what a known trouble tells, too: the same command is its remedy."""
+    commands = [command for one in known for remedy in one.remedies for command in remedy.commands]
+    return tuple(one for one in lacks if not any(command in one.remedies[0].do for command in commands))
+
+
 def tells(entries: Iterable[Trouble]) -> Callable[[str], bool]:
     """Make a test of whether a line that a program printed can be a sign of some trouble."""
     conditions = [condition for one in entries for condition in (*one.unless, *(sign.condition for sign in one.signs))]
     words = {pattern.pattern: pattern for condition in conditions for pattern in condition.words}
-    return lambda line: any(pattern.search(line) for pattern in words.values())
+    return lambda line: any(pattern.search(printed_text.plain(line)) for pattern in words.values())
 
 
 def collect_facts(recording: Recording, cards: Iterable[Card], families: Iterable[Family] = ()) -> Observations:
@@ -163,7 +176,7 @@ def collect_facts(recording: Recording, cards: Iterable[Card], families: Iterabl
     cards = tuple(cards)
     return Observations(
         recording=recording,
-        said="\n".join(recording.says),
+        said=printed_text.plain("\n".join(recording.says)),
         devices=tuple(devices.identify(device, cards) for device in recording.host.devices),
         families=tuple(families),
     )

@@ -55,6 +55,11 @@ class ObservedHost:
         """The machine."""
         return self.recording.host
 
+    @property
+    def is_recorded(self) -> bool:
+        """Say whether it is a whole other machine, and not this one of which a person corrects a fact."""
+        return any(one.startswith(f"{VARIABLE}=") for one in self.overrides)
+
 
 def observe(probe: Callable[[], Host], environ: Mapping[str, str] = os.environ) -> ObservedHost:
     """Say which machine commands are for.

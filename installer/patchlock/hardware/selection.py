@@ -45,6 +45,13 @@ class Choice:
         """Name the device that the app computes on, at least in part; None: on the CPU alone."""
         return None if self.on_processor else self.chosen.device
 
+    def without_torch(self) -> Choice:
+        """Say it of an app whose packages have no torch: what the profile's torch can do is no reason then."""
+        fit, device = self.chosen.fit, self.chosen.device
+        if fit is None or device is None or self.why != self.chosen.why or "torch" not in fit.why.split():
+            return self
+        return dataclasses.replace(self, why=f"this machine has {called(device)}")
+
     @property
     def has_torch_on_processor(self) -> bool:
         """Say whether what needs the memory is computed on the CPU."""

@@ -56,7 +56,7 @@ VERSIONS: Mapping[str, Word] = {
         "https://www.amd.com/en/resources/support-articles/release-notes.html",
     ),
     "msvc-runtime": _word(
-        "of the Visual C++ redistributable for this processor: 14.44.35211",
+        "of the Visual C++ redistributable for this CPU: 14.44.35211",
         "https://learn.microsoft.com/en-us/cpp/windows/redistributing-visual-cpp-files",
     ),
     "docker-engine": _word("of the Docker engine: 28.3.2", "https://docs.docker.com/engine/release-notes/"),

@@ -138,6 +138,13 @@ def total_text(size: ModelSize, by: str = "the catalogue") -> str:
     return f"{size_text(size.bytes)} plus {unknown}" if size.unknown else size_text(size.bytes)
 
 
+def short_text(size: ModelSize) -> str:
+    """Write the same for a column of a table; "?" stands for the files whose size nobody has said."""
+    if not size.unknown:
+        return size_text(size.bytes) if size.bytes else "none"
+    return f"{size_text(size.bytes)} + ?" if size.bytes else "unknown"
+
+
 def models_at(models: Iterable[Model], address: str, hub: str = _HUB) -> tuple[Model, ...]:
     """Name the models that an address belongs to; of a host alone, all that lie there.
 

@@ -162,8 +162,8 @@ def cost(archives: Sequence[SourceArchive]) -> str:
     hours, most = sum(one.hours for one in archives), max(one.processors for one in archives)
     memory, disk = max(one.memory_gb for one in archives), sum(one.disk_gb for one in archives)
     return (
-        f"{'; '.join(one.gives for one in archives)}; it takes about {hours} hours where {most} processors "
-        f"build, {size_text(memory * _GB)} of memory and {size_text(disk * _GB)} of disk"
+        f"{'; '.join(one.gives for one in archives)}; it takes about {hours} hours on {most} CPU cores, "
+        f"{size_text(memory * _GB)} of memory and {size_text(disk * _GB)} of disk"
     )
 
 

@@ -41,7 +41,7 @@ class Observations:
 
     recording: Recording
     said: str
-    """The lines that programs printed, as one text."""
+    """The lines that programs printed, as one text that is plain (`printed_text`)."""
     devices: tuple[KnownDevice | UnknownDevice, ...]
     families: tuple[Family, ...] = ()
     """Which versions of binary distributions fit together."""

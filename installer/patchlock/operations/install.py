@@ -96,8 +96,8 @@ def install(
         ready = readiness.require(request, lock, ignore_needs=ignore_needs)
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
         for finding in ready.findings:
-            if finding.kind == "trouble":
-                progress.note(f"warning: {finding}")
+            if not finding.stops and (finding.is_sure or finding.kind == "trouble"):
+                progress.note(f"{'warning' if finding.kind == 'trouble' else 'note'}: {finding}")
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
         if built := built_here(request, lock):

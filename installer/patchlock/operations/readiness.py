@@ -20,6 +20,7 @@ from patchlock.hardware.preflight import Facts, Interpreter, PythonDownload
 from patchlock.hardware.profile_choice import ProfileChoice
 from patchlock.locks.lock_request import Request
 from patchlock.model import conditions, needs, overlays
+from patchlock.model.app import App
 from patchlock.model.errors import NotReadyError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
@@ -118,13 +119,14 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
 
 
 def lacks(
-    catalogue: Catalogue, profile: Profile, machine: ProfileChoice, home: Path, cache: Path
+    catalogue: Catalogue, profile: Profile, app: App | None, machine: ProfileChoice, home: Path, cache: Path
 ) -> tuple[Finding, ...]:
-    """Find out what a machine lacks for a profile, whatever the app: drivers, libraries, SDKs; not git or Python.
+    """Find out what a machine lacks for a profile: drivers, libraries, SDKs; not git or Python.
 
     Args:
         catalogue: of the profile.
         profile: the one that `machine` was judged by.
+        app: what it needs, too; None: whatever the app.
         machine: this one, or a simulated one, by its recording alone.
         home: of patchlock.
         cache: of patchlock.
@@ -133,7 +135,7 @@ def lacks(
         CatalogueError: a file of `profiles/needs/` has mistakes.
     """
     platform, host = machine.choice.chosen.platform, machine.observed.host
-    wanted = needs.needs_for(profile.needs, profile.name, platform.name)
+    wanted = needs.needs_for((*profile.needs, *(app.needs if app else ())), profile.name, platform.name)
     resources = {need.name: catalogue.resource(need.name) for need in wanted}
     on_paper = bool(machine.observed.overrides)
     asked = interpreters.request(profile.python, platform)

@@ -73,7 +73,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     with _session.hold_installation(request, progress) as held:
         with progress.stage("check"):
             seen = _look(request, before, lock, before.id, tell)
-            progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
+            progress.say(verification.counted(seen.results))
         if all(result.passed for result in seen.results):
             return RepairResult(receipt=None, mended=(), notes=_notes(request, before, seen))
         receipt = _rebuild(request, before, lock, path, seen, progress, tell, held)
@@ -118,7 +118,7 @@ def _rebuild(
         receipt = dataclasses.replace(before, id=name, python=venv.python_version(folder))
         with progress.stage("check"):
             again = _look(request, receipt, lock, name, tell)
-            progress.say(f"{sum(result.passed for result in again.results)} of {len(again.results)} checks passed")
+            progress.say(verification.counted(again.results))
         more = _suspects(again, lock) - afresh
         if not more:
             break

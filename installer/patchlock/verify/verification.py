@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ONE_OWNER = "one-owner"
 """Id of the check that no file was written by two distributions: of the lock, and not of what became of it."""
+_OF_DISK = frozenset({"environment", "files", ONE_OWNER})
+"""Ids of the checks that look for what became of an environment since it was filled."""
 _SHOWN = 3
 """Findings in one line for a person; --json has all."""
 
@@ -55,6 +57,20 @@ class Origin:
     cache: Path
     exceptions: tuple[PolicyException, ...] = ()
     """Of the app and the profile, from rules of locks."""
+
+
+def counted(results: Collection[CheckResult], caveat: str = "") -> str:
+    """Count checks as an install does, which has just laid the files; what was found of them is told beside.
+
+    Args:
+        results: of all checks.
+        caveat: about the proof, which follows the number.
+    """
+    disk = [one for one in results if one.id in _OF_DISK]
+    others = [one for one in results if one.id not in _OF_DISK]
+    word = "are" if all(one.passed for one in disk) else "are not"
+    told = f"; the files on disk {word} as installed" if disk else ""
+    return f"{sum(one.passed for one in others)} of {len(others)} checks passed{caveat}{told}"
 
 
 def quick(folder: Path, receipt: Receipt, lock: Lock | None) -> VerificationResult:

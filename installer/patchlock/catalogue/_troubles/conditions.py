@@ -14,7 +14,7 @@ from packaging.version import Version
 from patchlock.catalogue._troubles.devices import device_tests
 from patchlock.catalogue._troubles.rules import RULES
 from patchlock.catalogue.table_reader import Table, distribution, specifiers
-from patchlock.model import host_vocabulary
+from patchlock.model import host_vocabulary, printed_text
 from patchlock.model.errors import nearest
 from patchlock.model.hosts import Host
 from patchlock.model.troubles import Condition, Observations, Test
@@ -23,6 +23,8 @@ _OS = ("linux", "windows", "macos")
 _MAKERS = ("conda", "store")
 _SHOWN = 160
 """Letters of a line that a program printed."""
+_PASTED = 20
+"""Lines that a person pastes of a message; a log has more, and its messages are whole."""
 
 
 def condition(table: Table) -> Condition:
@@ -239,20 +241,33 @@ def _no_packages(table: Table, key: str) -> Iterator[Test]:
 class _Says:
     """A test of what programs printed, and the expressions that it looks for."""
 
+    expressions: tuple[str, ...]
     words: tuple[re.Pattern[str], ...]
+    """The same, for texts that are plain."""
 
     def __call__(self, facts: Observations) -> str | None:
         # One search in the whole text is many times as fast as one in each of thousands of lines.
-        likely = [word for word in self.words if word.search(facts.said)]
-        for line in facts.recording.says if likely else ():
-            if any(word.search(line) for word in likely):
-                words = " ".join(line.split())
-                return f'a program printed "{words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"}"'
-        return None
+        likely = [found for word in self.words if (found := word.search(facts.said))]
+        says = facts.recording.says
+        if not likely:
+            parts = says if len(says) <= _PASTED else ()
+            line = next((line for line in parts for one in self.expressions if printed_text.is_part(line, one)), None)
+            return _printed(line) if line is not None else None
+        for line in says:
+            if any(found.re.search(printed_text.plain(line)) for found in likely):
+                return _printed(line)
+        # A terminal has broken it into several lines.
+        return _printed(" ".join(says) if len(says) <= _PASTED else likely[0][0])
+
+
+def _printed(line: str) -> str:
+    words = " ".join(line.split())
+    return f'a program printed "{words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"}"'
 
 
 def _says(table: Table, key: str) -> Iterator[Test]:
-    yield _Says(tuple(word for text in table.texts(key) if (word := _regex(table, key, text)) is not None))
+    sound = tuple(text for text in table.texts(key) if _regex(table, key, text) is not None)
+    yield _Says(sound, tuple(map(printed_text.pattern, sound)))
 
 
 def _rule(table: Table, key: str) -> Iterator[Test]:

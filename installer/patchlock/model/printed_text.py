@@ -1,0 +1,49 @@
+"""Compare what programs printed with expressions, however a person has pasted it; pure.
+
+Letters are compared without their case, any quotation mark with any other, and a blank with any blanks or line ends.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""Colours and titles. Source: ECMA-48, 5.4; https://invisible-island.net/xterm/ctlseqs/ctlseqs.html"""
+_QUOTES = re.compile('["`\u2018\u2019\u201c\u201d]')
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z]*|.", re.DOTALL)
+"""Parts of an expression: an escape, a set of characters, what begins a group, a character."""
+_FEWEST = 4
+"""Words that a part of a message has at least; fewer stand in too many others."""
+
+
+def plain(text: str) -> str:
+    """Write a text as it is compared."""
+    return _QUOTES.sub("'", _ESCAPES.sub("", text)).lower()
+
+
+def pattern(expression: str) -> re.Pattern[str]:
+    """Make an expression of one that is written for a message as its program prints it, for texts that are `plain`.
+
+    Raises:
+        re.error: it is no expression.
+    """
+    parts = _PARTS.findall(expression)
+    return re.compile("".join(map(_tolerant, parts, [*parts[1:], ""])))
+
+
+def _tolerant(part: str, following: str) -> str:
+    if part == " ":
+        return r"\s" if following in {"?", "*", "+", "{"} else r"\s+"
+    if part.startswith(("\\", "(?")):
+        return part
+    if part.startswith("["):
+        return re.sub(r"\\.|.", lambda found: found[0] if found[0].startswith("\\") else plain(found[0]), part)
+    return plain(part)
+
+
+def is_part(text: str, expression: str) -> bool:
+    """Say whether a text is a part of the message for which an expression is written: half of its words or more."""
+    told, words = re.findall(r"\w+", plain(text)), re.findall(r"\w+", re.sub(r"\\[A-Za-z]", " ", plain(expression)))
+    if len(told) < max(_FEWEST, len(words) / 2):
+        return False
+    return any(words[at : at + len(told)] == told for at in range(len(words) - len(told) + 1))
