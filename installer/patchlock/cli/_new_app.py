@@ -91,7 +91,7 @@ def new_app_command(
       patchlock new-app https://github.com/SWivid/F5-TTS --solve
     """
     from patchlock.environments import named_downloads
-    from patchlock.operations import proposal_locks, proposal_start, propose_app
+    from patchlock.operations import proposal_locks, proposal_scratch, proposal_start, propose_app
 
     opened = _options.open_catalogue(catalogue)
     chosen = opened.profile(_FIRST if profile == _ALL else profile)
@@ -117,8 +117,8 @@ def new_app_command(
         count = len(proposed.proposal.issues)
         progress.say(f"{count} kind{'' if count == 1 else 's'} of problem")
     with tempfile.TemporaryDirectory(prefix="patchlock-new-app-") as folder:
-        scratch = proposal_locks.create_scratch_catalogue(opened, Path(folder) / "catalogue")
-        trying = proposal_locks.LockSettings(
+        scratch = proposal_scratch.create_scratch_catalogue(opened, Path(folder) / "catalogue")
+        trying = proposal_scratch.LockSettings(
             catalogue=scratch,
             cache=_options.cache(),
             profile=chosen,

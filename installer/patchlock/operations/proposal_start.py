@@ -15,9 +15,10 @@ from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.locks import lock_request
 from patchlock.model.lockfile import Lock
-from patchlock.operations import _start_cures, missing_imports, proposal_locks
+from patchlock.operations import _start_cures, missing_imports, proposal_locks, proposal_scratch
 from patchlock.operations.missing_imports import KnownModules
-from patchlock.operations.proposal_locks import LockResult, LockSettings
+from patchlock.operations.proposal_locks import LockResult
+from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
 from patchlock.patches.import_graph import ReachedImport
 
@@ -119,7 +120,7 @@ def _cured(
 def _missing(locked: LockResult, trying: LockSettings, command: LaunchCommand) -> tuple[ReachedImport, ...]:
     if locked.lock is None:
         return ()
-    request = proposal_locks.request_for(locked.proposal, trying)
+    request = proposal_scratch.request_for(locked.proposal, trying)
     upstream = lock_request.read_patched(request)
     files = missing_imports.read_files(upstream)
     if files is None:
