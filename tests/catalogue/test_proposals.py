@@ -636,6 +636,7 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
     text = (
         "import torch\n"
         "model = load().cuda()\n"
+        "x = model.half()\n"
         "def best():\n"
         "    if torch.cuda.is_available():\n"
         '        device = "cuda"\n'
@@ -647,13 +648,41 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
     known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
 
     told: list[str] = []
-    ((_, issue),) = shared_sets.examine([device], known, Memoized(), told.append)
+    ((_, issues),) = shared_sets.examine([device], known, Memoized(), told.append)
 
-    assert [(one.line, one.text) for one in issue.found] == [
-        (2, "model = load().cuda()"),
-        (7, 'device = "cpu" (for mps-macos)'),
+    assert [(findings.stops(one), [(place.line, place.text) for place in one.found]) for one in issues] == [
+        ("stops the first use", [(2, "model = load().cuda()")]),
+        ("slower", [(3, "x = model.half()"), (8, 'device = "cpu" (for mps-macos)')]),
     ]
+    assert issues[1].means == (
+        "on the CPU half precision is slow, and kernels without it fail; "
+        "its code takes the CPU there, although there is a GPU"
+    )
     assert told == ["looking at file 1 of 1"]
+
+
+@pytest.mark.parametrize(
+    ("line", "means"),
+    [
+        ("phonemizer<3.3", "phonemizer<3.3 imports pkg_resources, which setuptools 82 removed, and requires no older one"),
+        ("phonemizer", ""),
+        ("phonemizer>=3.3", ""),
+        ("librosa==0.10.2", ""),
+        ("jieba", ""),
+        ("webrtcvad", "webrtcvad imports pkg_resources, which setuptools 82 removed, and requires no older one"),
+    ],
+)
+def test_pkg_resources_is_brought_to_what_imports_it_in_every_version_that_is_allowed(line: str, means: str) -> None:
+    one = Catalogue(root=ROOT).shared("setuptools-pkg-resources")
+    files = tree({"requirements.txt": f"{line}\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
+    requirement = Requirement(line)
+    asked = {canonicalize_name(requirement.name): (LocatedRequirement(requirement=requirement, found=place),)}
+    known = shared_sets.Tree(files=files, asked=asked, imports=Imports(files), requirement_files=())
+
+    found = shared_sets.examine([one], known, Memoized())
+
+    assert [issue.means for _, issues in found for issue in issues] == ([means] if means else [])
 
 
 @pytest.mark.parametrize(
@@ -676,7 +705,7 @@ def test_deepspeed_keeps_from_starting_only_where_a_module_imports_it(code: str,
 
     found = shared_sets.examine([one], known, Memoized())
 
-    assert [[place.line for place in issue.found] for _, issue in found] == ([[1, 1]] if is_chosen else [])
+    assert [[place.line for place in issue.found] for _, (issue,) in found] == ([[1, 1]] if is_chosen else [])
     (issue,) = repaired("deepspeed==0.8.3\n").issues
     assert (issue.name, findings.stops(issue)) == ("needs-compiler", "stops the first use")
 

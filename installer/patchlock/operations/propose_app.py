@@ -244,7 +244,7 @@ def _draft(
         sets=tuple(choice for choice, _ in examined),
         sections=(),
         needs=system_needs.read({**files, **clone.documents}, found, asked, wanted.catalogue.resource_names()),
-        issues=tuple(issue for _, issue in examined),
+        issues=tuple(issue for _, issues in examined for issue in issues),
     )
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}
