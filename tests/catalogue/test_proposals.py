@@ -200,6 +200,50 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
     assert str(need.found) == "requirements.txt:3: PyAudio"  # its own libraries import it
 
 
+@pytest.mark.parametrize(
+    ("code", "locked", "path", "wanted"),
+    [
+        pytest.param("import phonemizer\n", "phonemizer", "", ["espeak-ng"], id="used"),
+        pytest.param("import phonemizer\n", "phonemizer", "espeakng_loader/libespeak-ng.so", [], id="carried"),
+        pytest.param("import sounddevice\n", "numpy", "", [], id="module-is-not-locked"),
+        pytest.param("import sounddevice\n", "sounddevice", "", ["portaudio"], id="module-is-locked"),
+        pytest.param("import sounddevice\n", "sounddevice", "_sounddevice_data/libportaudio.dylib", [], id="in-wheel"),
+        pytest.param(
+            "try:\n    import sounddevice\nexcept ImportError:\n    pass\n", "sounddevice", "", [], id="optional"
+        ),
+        pytest.param("import whisper\n", "openai-whisper", "", ["ffmpeg"], id="program-of-a-library"),
+    ],
+)
+def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wanted: list[str]) -> None:
+    files = tree({"a.py": code, "docs/README.md": "apt install portaudio19-dev\n"})
+    contents = system_needs.Locked(names={canonicalize_name(locked)}, paths=[path], tools={}, platforms={})
+
+    found = system_needs.read(files, Imports(files), {}, ["espeak-ng", "ffmpeg", "portaudio"], contents)
+
+    assert [one.name for one in found] == wanted
+
+
+def test_compiler_is_needed_for_what_is_built() -> None:
+    place = Finding(path=PurePosixPath("requirements.txt"), line=2, text="llama-cpp-python")
+    name = canonicalize_name("llama-cpp-python")
+    asked = {name: (LocatedRequirement(requirement=Requirement("llama-cpp-python"), found=place),)}
+    tools, names = {name: ("c-compiler", "cmake")}, ["c-compiler", "cmake"]
+    there = {name: ("linux-aarch64",)}
+
+    found = {
+        platforms: system_needs.read(
+            {}, Imports({}), asked, names, system_needs.Locked(names={name}, paths=(), tools=tools, platforms=one)
+        )
+        for platforms, one in (("all", {}), ("some", there))
+    }
+
+    assert [(one.name, one.found, one.is_required, one.platforms) for one in found["all"]] == [
+        ("c-compiler", place, True, ()),
+        ("cmake", place, True, ()),
+    ]
+    assert [one.platforms for one in found["some"]] == [("linux-aarch64",)] * 2
+
+
 # --- lines of requirement files ---------------------------------------------------------------------------------------
 
 
@@ -664,7 +708,10 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
 @pytest.mark.parametrize(
     ("line", "means"),
     [
-        ("phonemizer<3.3", "phonemizer<3.3 imports pkg_resources, which setuptools 82 removed, and requires no older one"),
+        (
+            "phonemizer<3.3",
+            "phonemizer<3.3 imports pkg_resources, which setuptools 82 removed, and requires no older one",
+        ),
         ("phonemizer", ""),
         ("phonemizer>=3.3", ""),
         ("librosa==0.10.2", ""),

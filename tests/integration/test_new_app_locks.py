@@ -507,3 +507,28 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
 
     assert "[[build]] of clock 2.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "speaker", "1.0", requires=("resampy<0.4.3", "webrtc"))]
+    pages += [miniature.wheel(tmp_path / "w", "resampy", version) for version in ("0.4.2", "0.4.3")]
+    pages += [miniature.wheel(tmp_path / "w", "setuptools", version) for version in ("80.0", "82.0")]
+    setup = (
+        "from setuptools import Extension, setup\nsetup(name='webrtc', ext_modules=[Extension('webrtc', ['x.c'])])\n"
+    )
+    files = {"setup.py": setup, "x.c": "", "PKG-INFO": sdists.info("webrtc"), "webrtc.egg-info/requires.txt": "\n"}
+    pages += [sdists.sdist(tmp_path / "w", "webrtc", "1.0", files), miniature.wheel(tmp_path / "w", "wheel", "0.40")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "speaker\n", "app.py": "import speaker\n" + STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve")
+
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert values["app"]["shared"] == ["setuptools-pkg-resources"]
+    assert [(one["name"], one["why"]) for one in values["need"]] == [
+        ("c-compiler", "to build webrtc: no wheel fits, and it is compiled")
+    ]
+    assert "resampy 0.4.2 imports pkg_resources, which setuptools 82 removed, and requires no older one" in told.stdout
+    assert "setuptools==80.0 " in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()

@@ -38,11 +38,13 @@ from patchlock.catalogue.proposals.findings import (
     Proposal,
     ProposedPatch,
     RequirementFile,
+    SystemNeed,
 )
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
+from patchlock.catalogue.proposals.system_needs import Locked
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
@@ -102,6 +104,18 @@ class ProposalResult:
         trees, path = self.clone.trees, launch.environment.get("PYTHONPATH", "")
         started = import_graph.reached(trees.files, launch.command, path, trees).files
         return downloads.read(self.clone.files, trees, frozenset(started))
+
+    @property
+    def asked(self) -> Mapping[NormalizedName, tuple[LocatedRequirement, ...]]:
+        """Give all requirements of its files, by name."""
+        files = self.clone.files
+        together = self.proposal.together
+        return _asked(files, tuple(path for one in together for path in requirement_repairs.all_files(files, one)))
+
+    def needs(self, known: Collection[str], locked: Locked) -> tuple[SystemNeed, ...]:
+        """Name what it needs of the machine with a lock; `known` are the names of `profiles/needs/`."""
+        files = {**self.clone.files, **self.clone.documents}
+        return system_needs.read(files, Imports(self.clone.files, self.clone.trees), self.asked, known, locked)
 
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""

@@ -155,6 +155,10 @@ class SystemNeed:
     """Of `profiles/needs/`."""
     why: str
     found: Finding
+    is_required: bool = False
+    """Without it the app cannot be installed."""
+    platforms: tuple[str, ...] = ()
+    """Empty: all."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,8 +81,9 @@ def _users_of_pkg_resources(tree: Tree) -> tuple[LocatedRequirement, ...]:
 
 
 def _why_pkg_resources(tree: Tree) -> str:
+    users = [one.requirement for one in _users_of_pkg_resources(tree)]
     own = ["the app"] if tree.imported("pkg_resources") else []
-    return pkg_resources_users.reason([*own, *(str(one.requirement) for one in _users_of_pkg_resources(tree))])
+    return pkg_resources_users.reason([*own, *(f"{one.name}{one.specifier}" for one in users)])
 
 
 CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
@@ -139,9 +140,7 @@ def examine(
     return tuple(found for one in sets if (found := _examined(one, tree, sites[one.name])) is not None)
 
 
-def _examined(
-    one: SharedSet, tree: Tree, sites: Collection[_Site]
-) -> tuple[SetChoice, tuple[Issue, ...]] | None:
+def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[SetChoice, tuple[Issue, ...]] | None:
     called = CALLS[one.name](tree) if one.name in CALLS else ()
     if not (called if one.name in CALLS else sites):
         return None
