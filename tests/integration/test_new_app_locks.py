@@ -532,3 +532,36 @@ def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
     ]
     assert "resampy 0.4.2 imports pkg_resources, which setuptools 82 removed, and requires no older one" in told.stdout
     assert "setuptools==80.0 " in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_edits_that_are_printed_beside_a_build_lock_with_it_and_take_no_placeholder(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"setup.py": "", "PKG-INFO": sdists.info("words"), "words.egg-info/requires.txt": "speaker<2\n"}
+    pages = [miniature.wheel(tmp_path / "w", "words", "0.0.0"), sdists.sdist(tmp_path / "w", "words", "1.0", files)]
+    pages += [miniature.wheel(tmp_path / "w", "speaker", version) for version in ("1.0", "2.0")]
+    pages += [miniature.wheel(tmp_path / "w", name, "80.0") for name in ("setuptools", "wheel")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    plain = upstream(tmp_path / "plain", {"requirements.txt": "words>=1\n", "app.py": ""})
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "words>=1\nspeaker>=2\n", "app.py": ""})
+
+    alone = face("new-app", URL, "--source", str(plain), "--into", str(tmp_path / "alone")).stdout
+    assert "words>=1 cannot be installed: it has no wheel that fits; the [[build]] below resolves it, tried" in alone
+    assert "edit set" not in alone
+
+    gone = upstream(tmp_path / "gone", {"requirements.txt": "words>=2\n", "app.py": ""})
+    said = face("new-app", URL, "--source", str(gone), "--into", str(tmp_path / "none")).stdout
+    assert "words>=2 cannot be installed" in said
+    assert "words<=0.0.0" not in said
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine")).stdout
+
+    app = tmp_path / "mine/patches/mini-voice/app.toml"
+    builds = told[
+        told.index("\n[[build]]\n") : told.index("edit set 1, with the [[build]] above: resolves to 2 packages")
+    ]
+    patches = told[told.index("\n[[patch]]\n") : told.index("uv about conflict 1")]
+    app.write_text(app.read_text() + builds + patches)
+    pair = ("mini-voice", "--profile", "cpu", "--platform", "linux-x86_64")
+    done = face("lock", *pair, "--source", str(clone), "--catalogue", str(tmp_path / "mine"))
+    assert done.returncode == 0, done.stdout + done.stderr
