@@ -367,6 +367,8 @@ def test_what_a_profile_needs_may_be_younger_than_the_app(
     assert others["cuda-linux", "linux-x86_64"]["packages"] == 2
     newer = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["newer"]
     assert [(one["name"], one["profiles"]) for one in newer] == [("clock", ["cuda-linux"]), ("spring", ["cuda-linux"])]
+    why = "cuda-linux has no lock on linux-x86_64 with the files of the commit's day, and has one with later files of "
+    assert {one["why"] for one in newer} == {f"{why}clock, spring"}
     assert "clock==1.0" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
     checked = face(
         "lock", "mini-voice", "--check", "--source", str(clone), "--catalogue", str(tmp_path / "x"), "--json"

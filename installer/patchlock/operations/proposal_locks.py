@@ -357,7 +357,7 @@ def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Calla
             words = "\n".join(map(str, (made.error.what, *made.error.evidence)))
             left = [name for name in names if name not in younger]
             younger += [name for name in left if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)] or left
-            tables = tuple(_newer(proposal, name, later, trying.profile) for name in sorted(younger))
+            tables = tuple(_newer(proposal, name, later, trying, sorted(younger)) for name in sorted(younger))
             made = _resolved(
                 dataclasses.replace(proposal, tables=(*proposal.tables, *tables)),
                 trying,
@@ -376,13 +376,15 @@ def _remove_lock(file: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _newer(proposal: Proposal, name: NormalizedName, until: str, profile: Profile) -> str:
+def _newer(proposal: Proposal, name: NormalizedName, until: str, trying: LockSettings, names: Sequence[str]) -> str:
+    day = proposal.as_of[:10] or "the commit's day"
     return document.rule_table(
         "newer",
         name=name,
         until=until,
-        profiles=(profile.name,),
-        why=f"no lock can be made for {profile.name} with files of the commit's day alone",
+        profiles=(trying.profile.name,),
+        why=f"{trying.profile.name} has no lock on {trying.platform.name} with the files of {day}, and has one with "
+        f"later files of {', '.join(names)}",
         source=proposal.link(proposal.requirements.path),
     )
 
