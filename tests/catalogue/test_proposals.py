@@ -19,6 +19,7 @@ from patchlock.catalogue.proposals import (
     importers,
     module_repairs,
     narrowing,
+    onnx_builds,
     own_metadata,
     project_facts,
     removed_interfaces,
@@ -42,7 +43,7 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
-from patchlock.patches.ops.requirements.ops import SetRequirement
+from patchlock.patches.ops.requirements.ops import RenameRequirement, SetRequirement
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
@@ -773,3 +774,68 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
     ]
     assert {str(path) for path in trees.parsed} == {"a.py", "b.py", "c.py"}
     assert [one.module for one in found.all()] == ["torch", "torchaudio", "torch.cuda", "os", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "more", "wanted", "told"),
+    [
+        pytest.param(
+            'session(providers=["CUDAExecutionProvider"])\n',
+            "onnxruntime",
+            "torch",
+            {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
+            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider",
+            id="asks-for-cuda",
+        ),
+        pytest.param(
+            "session(providers=ort.get_available_providers())\n",
+            "onnxruntime>=1.20",
+            "torch",
+            {"onnxruntime-gpu==1.23.2": ("cuda-linux",), "onnxruntime-directml>=1.20": ("directml-vega",)},
+            "there is no build that fits for rocm-linux",
+            id="asks-for-what-there-is",
+        ),
+        pytest.param(
+            'session(providers=["CUDAExecutionProvider"])\n',
+            "onnxruntime",
+            "",
+            {"onnxruntime-gpu[cuda,cudnn]==1.23.2": ("cuda-linux",)},
+            "those of the extras count once the code calls onnxruntime.preload_dlls()",
+            id="without-torch",
+        ),
+        pytest.param(
+            'session(providers=["CUDAExecutionProvider"])\n',
+            "onnxruntime>=1.24",
+            "torch",
+            {},
+            "there is no build that fits for cuda-linux, rocm-linux",
+            id="too-new",
+        ),
+        pytest.param(
+            "session()\n",
+            "onnxruntime",
+            "torch",
+            {},
+            "upstream's requirements_gpu.txt:1 asks for onnxruntime-gpu",
+            id="asks-for-nothing",
+        ),
+    ],
+)
+def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_card(
+    code: str, line: str, more: str, wanted: dict[str, tuple[str, ...]], told: str
+) -> None:
+    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n", "requirements_gpu.txt": "onnxruntime-gpu\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
+    located = [LocatedRequirement(requirement=Requirement(line), found=place)]
+    patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
+    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
+    other = [one for one in requirement_choice.candidates(files) if str(one.path) == "requirements_gpu.txt"]
+
+    sections, (issue,) = onnx_builds.repair(
+        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", has_torch=bool(more)
+    )
+
+    renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
+    assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
+    assert told in issue.remedy
+    assert findings.stops(issue) == "slower"

@@ -290,7 +290,10 @@ def _report(
     lines += [f"needs of the machine: {needs}"] if needs else []
     lines += downloads
     ids = {outcome.patch for outcome in proposed.outcomes}
-    lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
+    more = len({section.written.patch.id for section in proposal.sections} - ids)
+    counts = [f"{len(ids)}, {counted(proposed.outcomes)}"] if ids else []
+    counts += [f"{more} for other profiles or of the lock"] if more else []
+    lines.append(f"patches: {'; '.join(counts) or 'none'}")
     lines += [f"  {problem}" for problem in proposed.problems]
     lines = [visible_name(line) for line in lines] + _of_lock(locked, file)
     lines += [

@@ -21,6 +21,7 @@ from patchlock.catalogue.proposals import (
     launch_commands,
     module_repairs,
     narrowing,
+    onnx_builds,
     own_metadata,
     project_facts,
     requirement_choice,
@@ -49,7 +50,9 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
 from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
+from patchlock.model import backends
 from patchlock.model.addresses import without_secrets
+from patchlock.model.app import SharedSet
 from patchlock.model.errors import RequirementsError, UsageError
 from patchlock.model.patch import Outcome, Patch
 from patchlock.model.policy import IndexFile
@@ -269,6 +272,7 @@ def _draft(
     more = module_repairs.repair(lines.modules, found, files, draft.link, evaluator)
     told = [dataclasses.replace(one, is_at_start=one.name != "only-cuda" or bool(more)) for one in lines.issues]
     conda = _conda(files, paths, found, draft)
+    onnx = _onnx(asked, shared, files, evaluator, profiles, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
     offered = _offered(asked)
     patches = [patch for one in shared if one.name in taken for patch in one.patches]
@@ -280,8 +284,8 @@ def _draft(
     whole = dataclasses.replace(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
-        sections=(*lines.sections, *conda[0], *pins[0], *more, *own[0]),
-        issues=(*draft.issues, *told, *conda[1], *pins[1], *sdists, *own[1]),
+        sections=(*lines.sections, *conda[0], *onnx[0], *pins[0], *more, *own[0]),
+        issues=(*draft.issues, *told, *conda[1], *onnx[1], *pins[1], *sdists, *own[1]),
         tables=builds,
         remarks=(*lines.remarks, *_of_python(draft, wanted.profile)),
     )
@@ -299,6 +303,22 @@ def _conda(
             made = conda_packages.repair(source, found, draft.link)
             sections, issues = (*sections, *made[0]), (*issues, *made[1])
     return sections, issues
+
+
+def _onnx(
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    shared: Iterable[SharedSet],
+    files: Mapping[PurePosixPath, bytes],
+    evaluator: Evaluator,
+    profiles: Collection[Profile],
+    draft: Proposal,
+) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
+    patches = [patch for one in shared if one.name == onnx_builds.SET for patch in one.patches]
+    others = {name for name in asked if name != "onnxruntime" and backends.providers([name], "gpu")}
+    located = () if others else asked.get(canonicalize_name("onnxruntime"), ())
+    code = onnx_builds.Code(files=files, evaluator=evaluator, patches=patches)
+    has_torch = "torch" in asked
+    return onnx_builds.repair(located, code, profiles, draft.alternatives, draft.link, has_torch=has_torch)
 
 
 def _offered(
