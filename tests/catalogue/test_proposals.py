@@ -503,8 +503,26 @@ def test_drop_says_who_imports_it_and_whether_as_the_program_starts() -> None:
     assert found.told(canonicalize_name("pyyaml")) == "app.py:1 imports yaml as the program starts"
     assert found.told(canonicalize_name("opencv-python")) == "app.py:4 and 1 more imports it, not as the program starts"
     assert found.told(canonicalize_name("numpy")) == "no file imports it under a name that is known"
-    assert found.is_needed_at_start(canonicalize_name("pyyaml"))
-    assert not found.is_needed_at_start(canonicalize_name("opencv-python"))
+    assert found.is_needed(canonicalize_name("pyyaml"))
+    assert not found.is_needed(canonicalize_name("opencv-python"))
+
+
+def test_every_module_counts_where_nobody_says_how_an_app_is_started() -> None:
+    files = tree(
+        {
+            "speech/voice.py": "import yaml\ntry:\n    import cv2\nexcept ImportError:\n    cv2 = None\n",
+            "examples/a.py": "import numpy\n",
+            "speech/more.py": "def f():\n    import scipy\n",
+        }
+    )
+    found = importers.read(Trees(files), ("python",), "")
+
+    needed = [
+        name for name in ("pyyaml", "opencv-python", "numpy", "scipy") if found.is_needed(canonicalize_name(name))
+    ]
+    assert needed == ["pyyaml"]
+    assert found.told(canonicalize_name("pyyaml")) == "speech/voice.py:1 imports yaml as that module is imported"
+    assert found.told(canonicalize_name("opencv-python")) == "speech/voice.py:3 imports it, and goes on without it"
 
 
 # --- conda, submodules, its own metadata ------------------------------------------------------------------------------

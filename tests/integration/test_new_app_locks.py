@@ -567,3 +567,24 @@ def test_edits_that_are_printed_beside_a_build_lock_with_it_and_take_no_placehol
     pair = ("mini-voice", "--profile", "cpu", "--platform", "linux-x86_64")
     done = face("lock", *pair, "--source", str(clone), "--catalogue", str(tmp_path / "mine"))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "is_needed"),
+    [("import words\n", True), ("try:\n    import words\nexcept ImportError:\n    pass\n", False)],
+)
+def test_edit_takes_nothing_out_that_the_app_imports(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, *, is_needed: bool
+) -> None:
+    pages = [
+        miniature.wheel(tmp_path / "w", "speaker", "1.0"),
+        miniature.wheel(tmp_path / "w", "words", "1.0", tag="cp27-none-any"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "words\nspeaker\n", "speech/voice.py": code})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve").stdout
+
+    kept = "no edit takes words out, with which it would resolve: speech/voice.py:1 imports words as that module is imported"
+    assert (kept in told) is is_needed
+    assert ("words → (dropped: speech/voice.py:2 imports it, and goes on without it)" in told) is not is_needed

@@ -295,7 +295,7 @@ def _report(
     counts += [f"{more} for other profiles or of the lock"] if more else []
     lines.append(f"patches: {'; '.join(counts) or 'none'}")
     lines += [f"  {problem}" for problem in proposed.problems]
-    lines = [visible_name(line) for line in lines] + _of_lock(locked, file)
+    lines = [visible_name(line) for line in lines] + _of_lock(locked, file, proposed)
     lines += [
         f"  {one.profile} on {one.platform}: "
         + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
@@ -342,7 +342,7 @@ def _issue_lines(issue: Issue) -> list[str]:
     return [*lines, f"    (and {more} more; --json has all)"] if more > 0 else lines
 
 
-def _of_lock(locked: LockResult, file: Path) -> list[str]:
+def _of_lock(locked: LockResult, file: Path, proposed: ProposalResult) -> list[str]:
     from patchlock.model.errors import PolicyError
 
     again = f"remove {file.parent}, and propose it again"
@@ -352,6 +352,10 @@ def _of_lock(locked: LockResult, file: Path) -> list[str]:
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
     if locked.stuck is not None:
         lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
+        lines += [
+            f"no edit takes {name} out, with which it would resolve: {proposed.importers().told(name)}"
+            for name in locked.stuck[0].kept
+        ]
         lines += ["", _hint(locked.stuck[0], again)] if not locked.attempts else []
     elif isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
         lines.append(f"{again} with `--solve`, which looks for what keeps the rules, and writes it into the proposal")

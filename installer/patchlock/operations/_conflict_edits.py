@@ -35,8 +35,7 @@ def mended(
     An app that goes without what it requires is the last resort: files of a later day come before.
     """
     fitting = [one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one))]
-    importers = trying.importers() if any(map(_drops, fitting)) else Importers()
-    chosen = min(fitting, key=lambda one: any(map(importers.is_needed_at_start, _drops(one))), default=None)
+    chosen = next(iter(fitting), None)
     if chosen is None:
         return None
     return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying))

@@ -152,12 +152,14 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
     until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
+    kept = attempt.stuck[0].kept if attempt.stuck is not None else ()
+    needs = f" ({', '.join(kept)} could go, but the app imports it)" if kept else ""
     why = " ".join(attempt.error.what.split()) if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
         why, is_complete = explanation.clause_with_cause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
     more = "" if is_complete else " (the time was over: --explain SECONDS gives more)"
-    return f"{until}, {edits}: {why}{more}"
+    return f"{until}, {edits}: {why}{needs}{more}"
 
 
 def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:
@@ -430,7 +432,14 @@ def _explained(
     if not isinstance(made.error, UnsatisfiableError) or made.stuck is not None or seconds <= 0:
         return made
     order, raw = relock.collect_inputs(proposal_scratch.request_for(made.proposal, trying), relock.Kept())
-    found = explanation.explain(order, raw, seconds=seconds, builds_first=builds_first, tell=tell)
+    found = explanation.explain(
+        order,
+        raw,
+        seconds=seconds,
+        builds_first=builds_first,
+        is_needed=lambda name: trying.importers().is_needed(name),
+        tell=tell,
+    )
     return dataclasses.replace(made, stuck=(found, order) if found is not None else None)
 
 

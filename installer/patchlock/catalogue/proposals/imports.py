@@ -23,6 +23,8 @@ class Import:
     found: Finding
     is_optional: bool = False
     """The file goes on where it fails."""
+    is_late: bool = False
+    """It stands in a function."""
 
     @property
     def top(self) -> str:
@@ -64,7 +66,7 @@ class Imports:
 
 
 def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
-    for node, is_optional in _statements(module.body) if module is not None else ():
+    for node, is_optional, is_late in _statements(module.body) if module is not None else ():
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -73,7 +75,7 @@ def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
             continue
         for name in names:
             place = Finding(path=path, line=node.lineno, text=excerpt(_text(node)))
-            yield Import(module=name, found=place, is_optional=is_optional)
+            yield Import(module=name, found=place, is_optional=is_optional, is_late=is_late)
 
 
 def _text(node: ast.Import | ast.ImportFrom) -> str:
@@ -81,17 +83,18 @@ def _text(node: ast.Import | ast.ImportFrom) -> str:
     return f"from {node.module} import {names}" if isinstance(node, ast.ImportFrom) else f"import {names}"
 
 
-def _statements(body: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
-    """Give the statements of some statements, and whether a failed import among them is caught.
+def _statements(body: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Give the statements of some statements, whether a failed import among them is caught, and is in a function.
 
     An expression has no import in it.
     """
-    waiting = [(node, False) for node in body]
-    for node, is_caught in waiting:
-        yield node, is_caught
+    waiting = [(node, False, False) for node in body]
+    for node, is_caught, is_late in waiting:
+        yield node, is_caught, is_late
+        late = is_late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             caught = is_caught or (name == "body" and _catches(node))
-            waiting += [(one, caught) for one in getattr(node, name, ())]
+            waiting += [(one, caught, late) for one in getattr(node, name, ())]
 
 
 def _catches(node: ast.AST) -> bool:

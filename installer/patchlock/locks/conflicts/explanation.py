@@ -133,6 +133,8 @@ class Explanation:
     """The `[[metadata]]` tables that a lock with these builds needs; "" where files do not say it."""
     is_built: bool
     """The builds resolve all, without edits."""
+    kept: tuple[NormalizedName, ...]
+    """Without these it would resolve, but the app imports them."""
     asked: int
     """How many questions uv has answered."""
     seconds: float
@@ -147,6 +149,7 @@ def explain(
     seconds: float = 120,
     most: int = 3,
     builds_first: bool = False,
+    is_needed: Callable[[NormalizedName], bool] = lambda _: False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Explanation | None:
     """Find out what cannot be together in an order, and the smallest sets of edits that resolve it.
@@ -157,6 +160,7 @@ def explain(
         seconds: after which no more is asked.
         most: how many sets of edits are wanted.
         builds_first: where a build can be allowed, no edits are tried with uv.
+        is_needed: says of a distribution that the app imports it, so that it cannot go without.
         tell: called with what goes on.
 
     Returns:
@@ -194,7 +198,12 @@ def explain(
             found = _search.search(members, every, beside, asking, most)
             conflicts += tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
     tried: list[tuple[int, int, Tried]] = []
+    kept: dict[NormalizedName, None] = {}
     for correction in found.corrections:
+        dropped = [name for edit in correction.edits if edit.kind == "drop" for name in edit.names]
+        if needed := [name for name in dropped if is_needed(name)]:
+            kept |= dict.fromkeys(needed)
+            continue
         nearer = nearest(members, every, correction, asking)
         if nearer is None or _takes_placeholder(nearer):
             continue
@@ -213,6 +222,7 @@ def explain(
         builds=builds,
         build_metadata=build_metadata,
         is_built=is_built,
+        kept=tuple(kept),
         asked=asking.asked,
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),
