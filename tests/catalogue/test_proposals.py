@@ -857,3 +857,23 @@ def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_
     assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
     assert told in issue.remedy
     assert findings.stops(issue) == "slower"
+
+
+def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
+    text = '[project]\nname = "a"\ndependencies = ["onnxruntime"]\n[project.optional-dependencies]\ngpu = ["onnxruntime-gpu"]\n'
+    files = tree({"pyproject.toml": text})
+    place = Finding(path=PurePosixPath("pyproject.toml"), line=3, text="onnxruntime")
+    located = LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)
+    known = shared_sets.Tree(
+        files=files,
+        asked={canonicalize_name("onnxruntime"): (located,)},
+        imports=Imports(files),
+        requirement_files=("pyproject.toml",),
+    )
+    one = Catalogue(root=ROOT).shared(onnx_builds.SET)
+    lists = requirement_choice.candidates(files)
+    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=one.patches)
+
+    assert shared_sets.examine([one], known, Memoized()) == ()
+    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", has_torch=True)
+    assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")

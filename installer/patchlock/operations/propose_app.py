@@ -318,7 +318,8 @@ def _onnx(
     located = () if others else asked.get(canonicalize_name("onnxruntime"), ())
     code = onnx_builds.Code(files=files, evaluator=evaluator, patches=patches)
     has_torch = "torch" in asked
-    return onnx_builds.repair(located, code, profiles, draft.alternatives, draft.link, has_torch=has_torch)
+    lists = (draft.requirements, *draft.alternatives)
+    return onnx_builds.repair(located, code, profiles, lists, draft.link, has_torch=has_torch)
 
 
 def _offered(

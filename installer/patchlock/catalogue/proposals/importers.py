@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from packaging.utils import NormalizedName
 
@@ -14,7 +15,6 @@ from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport, Trees
 
 _ASIDE = re.compile(r"(?i)(?:^|[-_./])(?:docs?|examples?|tests?|tools|scripts|train\w*|eval\w*)(?=[-_./]|$)")
-"""Files that the app goes without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Importers:
         return any(module_names.brings(name, one.top) for one in self.anywhere if self._counts(one))
 
     def _counts(self, one: Import) -> bool:
-        return not (one.is_optional or one.is_late or _ASIDE.search(str(one.found.path)))
+        return not (one.is_optional or one.is_late or is_aside(one.found.path))
 
     def told(self, name: NormalizedName) -> str:
         """Say who imports a distribution, a clause."""
@@ -51,6 +51,11 @@ class Importers:
             return f"{found[0].found.path}:{found[0].found.line} imports it, and goes on without it"
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         return f"{found[0].found.path}:{found[0].found.line}{more} imports it, not as the program starts"
+
+
+def is_aside(path: PurePosixPath) -> bool:
+    """Tell whether a file is one that the app goes without: an example, a test, training."""
+    return _ASIDE.search(str(path)) is not None
 
 
 def read(trees: Trees, command: Sequence[str], python_path: str) -> Importers:

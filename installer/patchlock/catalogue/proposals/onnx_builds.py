@@ -62,7 +62,7 @@ def repair(
     located: Sequence[LocatedRequirement],
     code: Code,
     profiles: Iterable[Profile],
-    alternatives: Iterable[RequirementFile],
+    lists: Iterable[RequirementFile],
     link: Callable[..., str],
     *,
     has_torch: bool,
@@ -73,7 +73,7 @@ def repair(
         located: the requirements of onnxruntime.
         code: of the app.
         profiles: of the catalogue.
-        alternatives: upstream's other requirement files.
+        lists: upstream's requirement files, with their extras.
         link: names a place of upstream as a reader can open it, by path and line.
         has_torch: torch is required, too.
     """
@@ -97,7 +97,7 @@ def repair(
         for provider, names in unasked.items()
     ]
     told += [f"there is no build that fits for {', '.join(without)}"] if without else []
-    upstreams = _upstream_gpu(code.files, alternatives)
+    upstreams = _upstream_gpu(code.files, lists)
     told += [f"upstream's {one.path}:{one.line} asks for {one.text}" for one in upstreams]
     issue = Issue(
         name="onnxruntime-on-cpu",
@@ -133,9 +133,9 @@ def _build(
     return None
 
 
-def _upstream_gpu(files: Files, alternatives: Iterable[RequirementFile]) -> Iterator[Finding]:
+def _upstream_gpu(files: Files, lists: Iterable[RequirementFile]) -> Iterator[Finding]:
     """Find where upstream itself asks for a build for GPUs: in another requirement file, or in an extra."""
-    for one in alternatives:
+    for one in lists:
         source = decode(one.path, files[one.path])
         if not isinstance(source, SourceText):
             continue

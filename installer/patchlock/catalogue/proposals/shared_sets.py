@@ -20,7 +20,7 @@ from patchlock.model.patch import Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import targets
 from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.ops.requirements.ops import AddRequirement
+from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
 
 _OLD_GRADIO = Version("5.23")
 """The first whose gradio-client understands what pydantic 2.11 writes (gradio-client 1.8.0).
@@ -184,7 +184,7 @@ def _sites(
     wanted: dict[PurePosixPath, dict[str, list[Patch]]] = {}
     for one in sets:
         for patch in one.patches:
-            if not isinstance(patch.op, AddRequirement):
+            if not isinstance(patch.op, AddRequirement) and not _is_of_an_extra(patch, tree):
                 asked = shared_sets.with_requirement_files(patch, tree.requirement_files)
                 for path in targets.matching_files(asked, tree.files):
                     wanted.setdefault(path, {}).setdefault(one.name, []).append(asked)
@@ -198,6 +198,12 @@ def _sites(
             if isinstance(source, SourceText):
                 found[name] += _in_file(mentioned, source, evaluator)
     return found
+
+
+def _is_of_an_extra(patch: Patch, tree: Tree) -> bool:
+    """Tell whether a patch is about a distribution that only extras ask for, which nobody takes so far."""
+    op = patch.op
+    return isinstance(op, DropRequirement | RenameRequirement | SetRequirement) and op.name not in tree.asked
 
 
 def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator) -> Iterable[_Site]:

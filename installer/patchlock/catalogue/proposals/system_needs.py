@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from packaging.utils import NormalizedName
 
-from patchlock.catalogue.proposals import documents, module_names
+from patchlock.catalogue.proposals import documents, importers, module_names
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
@@ -126,7 +126,7 @@ def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed 
 
 
 def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:
-    found = imports.of(sign.modules)
+    found = sorted(imports.of(sign.modules), key=lambda one: importers.is_aside(one.found.path))
     optional = {one.top for one in found} - {one.top for one in found if not one.is_optional}
     is_there = {
         module: locked is None or any(module_names.brings(name, module) for name in locked.names)
