@@ -877,3 +877,11 @@ def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
     assert shared_sets.examine([one], known, Memoized()) == ()
     _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", has_torch=True)
     assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")
+
+
+@pytest.mark.parametrize(("torch", "holds"), [("2.4.1", False), ("2.6.0", True), ("", True)])
+def test_issue_is_told_only_where_it_holds_with_the_locked_version(torch: str, *, holds: bool) -> None:
+    issue = Issue(name="torch-load-weights-only", title="", means="", found=(), remedy="")
+    versions = {canonicalize_name("torch"): Version(torch)} if torch else {}
+
+    assert shared_sets.holds(issue, versions) is holds

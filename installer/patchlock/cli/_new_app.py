@@ -171,7 +171,7 @@ def new_app_command(
 
 
 def _told_of(proposed: ProposalResult, issues: tuple[Issue, ...]) -> ProposalResult:
-    proposal = dataclasses.replace(proposed.proposal, issues=(*proposed.proposal.issues, *issues))
+    proposal = dataclasses.replace(proposed.proposal, issues=issues)
     return dataclasses.replace(proposed, proposal=proposal)
 
 

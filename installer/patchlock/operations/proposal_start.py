@@ -14,13 +14,21 @@ from pathlib import PurePosixPath
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.catalogue.proposals import launch, module_names, pkg_resources_users, removed_interfaces, submodules
+from patchlock.catalogue.proposals import (
+    launch,
+    module_names,
+    pkg_resources_users,
+    removed_interfaces,
+    shared_sets,
+    submodules,
+)
 from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.locks import lock_request
+from patchlock.model.errors import UnsatisfiableError
 from patchlock.model.lockfile import Lock
 from patchlock.operations import _locked_needs, _start_cures, missing_imports, proposal_locks, proposal_scratch
 from patchlock.operations.missing_imports import KnownModules
@@ -42,7 +50,7 @@ class StartResult:
     missing: tuple[ReachedImport, ...]
     """What its program imports at its start, and that nothing brings."""
     issues: tuple[Issue, ...] = ()
-    """What is to be told: that, and what the locked libraries have no more."""
+    """All that is to be told: what was found and holds with the lock, that, and what the locked libraries lack."""
 
 
 def prove(
@@ -71,21 +79,35 @@ def prove(
     lock = best.lock
     versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     proposal, more = _with_pkg_resources(proposal, versions, proposed)
+    kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
+    proposal = dataclasses.replace(proposal, issues=kept)
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
         proposal = dataclasses.replace(proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents))
     if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
         tell("renewing the lock for the whole proposal")
-        lock = proposal_locks.renew(proposal, trying)
+        try:
+            lock = proposal_locks.renew(proposal, trying)
+        except UnsatisfiableError:  # something of the lock requires a newer setuptools
+            if not more:
+                raise
+            proposal = dataclasses.replace(proposal, sets=best.proposal.sets)
+            more = tuple(dataclasses.replace(one, remedy="no lock has an older setuptools beside it") for one in more)
+            lock = proposal_locks.renew(proposal, trying)
     trees = proposed.clone.trees
     found_issues = (
+        *kept,
         *((_issue(missing, trying),) if missing else ()),
         *more,
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
     return StartResult(
-        locked=dataclasses.replace(best, proposal=proposal, lock=lock), missing=missing, issues=found_issues
+        locked=dataclasses.replace(
+            best, proposal=proposal, lock=lock, packages=len(lock.packages) if lock is not None else 0
+        ),
+        missing=missing,
+        issues=found_issues,
     )
 
 

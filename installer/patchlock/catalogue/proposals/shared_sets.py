@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from packaging.requirements import Requirement
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
@@ -99,6 +99,17 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
 _REASONS: Mapping[str, Callable[[Tree], str]] = {pkg_resources_users.SET: _why_pkg_resources}
 """Sets whose reason depends on what calls for them → that reason, a clause."""
+_BEGINS: Mapping[str, tuple[NormalizedName, Version]] = {
+    "torch-load-weights-only": (canonicalize_name("torch"), Version("2.6")),
+}
+"""Sets whose trouble begins with a version → that version. Source: the `source` of each."""
+
+
+def holds(issue: Issue, versions: Mapping[NormalizedName, Version]) -> bool:
+    """Tell whether what an issue says is so with the versions of a lock."""
+    name, first = _BEGINS.get(issue.name, ("", Version("0")))
+    return name not in versions or versions[canonicalize_name(name)] >= first
+
 
 _TOLD = 20
 """Files between two words on how far it is."""
