@@ -169,6 +169,7 @@ def test_pin_of_what_the_proposal_leaves_out_is_no_problem(
     findings = {one["name"]: one["found"] for one in json.loads(told.stdout)["data"]["findings"]}
     assert [one["text"] for one in findings["only-cuda"]] == ["triton==3.2.0"]
     assert [one["text"] for one in findings["pin-without-wheel"]] == ["torch==2.6.0", "torchaudio==2.6.0"]
+    assert "torch-pin" not in findings  # of which it would not be so that it stands
 
 
 def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str, tmp_path: Path) -> None:

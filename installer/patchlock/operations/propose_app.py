@@ -278,6 +278,7 @@ def _draft(
     patches = [patch for one in shared if one.name in taken for patch in one.patches]
     patches += [section.written.patch for section in lines.sections]
     pins = _pins(asked, offered, wanted, profiles, patches, draft)
+    told = [kept for one in told if (kept := _without_moved(one, pins[1])) is not None]
     sdists, builds = _sdists(left, offered, draft, clone.date)
     own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
     modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
@@ -358,6 +359,15 @@ def _replaced(patches: Iterable[Patch], profile: str) -> frozenset[NormalizedNam
     """Name the distributions whose version patches choose on a profile, or that they take out there."""
     ops = (patch.op for patch in patches if not patch.profiles or profile in patch.profiles)
     return frozenset(op.name for op in ops if isinstance(op, DropRequirement | RenameRequirement | SetRequirement))
+
+
+def _without_moved(issue: Issue, moved: Iterable[Issue]) -> Issue | None:
+    """Leave out pins of torch that move, of which it is not so that they are tried as they stand; None if all do."""
+    if issue.name != "torch-pin":
+        return issue
+    places = {(place.path, place.line) for one in moved for place in one.found}
+    left = tuple(place for place in issue.found if (place.path, place.line) not in places)
+    return dataclasses.replace(issue, found=left) if left else None
 
 
 def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:
