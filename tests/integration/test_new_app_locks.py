@@ -541,8 +541,10 @@ def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
 def test_edits_that_are_printed_beside_a_build_lock_with_it_and_take_no_placeholder(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = {"setup.py": "", "PKG-INFO": sdists.info("words"), "words.egg-info/requires.txt": "speaker<2\n"}
+    files = {"setup.py": "", "PKG-INFO": sdists.info("words"), "words.egg-info/requires.txt": "speaker<2\nletters\n"}
     pages = [miniature.wheel(tmp_path / "w", "words", "0.0.0"), sdists.sdist(tmp_path / "w", "words", "1.0", files)]
+    files = {"setup.py": "", "PKG-INFO": sdists.info("letters"), "letters.egg-info/requires.txt": "\n"}
+    pages.append(sdists.sdist(tmp_path / "w", "letters", "1.0", files))
     pages += [miniature.wheel(tmp_path / "w", "speaker", version) for version in ("1.0", "2.0")]
     pages += [miniature.wheel(tmp_path / "w", name, "80.0") for name in ("setuptools", "wheel")]
     monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
@@ -562,7 +564,7 @@ def test_edits_that_are_printed_beside_a_build_lock_with_it_and_take_no_placehol
 
     app = tmp_path / "mine/patches/mini-voice/app.toml"
     builds = told[
-        told.index("\n[[build]]\n") : told.index("edit set 1, with the [[build]] above: resolves to 2 packages")
+        told.index("\n[[build]]\n") : told.index("edit set 1, with the [[build]] above: resolves to 3 packages")
     ]
     patches = told[told.index("\n[[patch]]\n") : told.index("uv about conflict 1")]
     app.write_text(app.read_text() + builds + patches)

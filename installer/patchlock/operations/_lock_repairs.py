@@ -63,7 +63,8 @@ def build_tables(
 
 def companions(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
     """Bound what is built for one version of torch, by the table of its family; gives the table, and what it is."""
-    if _TRITON.match(error.what) and _NO_TRITON not in proposal.tables:
+    is_needed = trying.importers().is_needed
+    if _TRITON.match(error.what) and _NO_TRITON not in proposal.tables and not is_needed(canonicalize_name("triton")):
         return _NO_TRITON, "[[exclude]] of triton"
     families = trying.catalogue.rules().families
     recorded = tuple(trying.catalogue.index(name) for name in trying.profile.indexes)

@@ -189,11 +189,17 @@ def explain(
     if builds and builds_first:
         found = _search.Found(cores=found.cores, corrections=())
     elif builds:  # what is pasted together has to resolve together
-        order, rules, build_metadata = _built(order, builds)
-        asking = dataclasses.replace(asking, order=order, known={})
-        (beside,) = asking.ask([Question(atoms=every)])
-        is_built = isinstance(beside, Solved)
-        found = _search.Found(cores=(), corrections=())
+        found, more, plain = _search.Found(cores=(), corrections=()), builds, order
+        while more:
+            order, rules, build_metadata = _built(plain, builds)
+            asking = dataclasses.replace(asking, order=order, known={})
+            (beside,) = asking.ask([Question(atoms=every)])
+            is_built, more = isinstance(beside, Solved), ()
+            if isinstance(beside, Unsolved):
+                core = _search.minimal(members, every, beside, asking)
+                known = {name for name, _ in builds}
+                more = tuple(one for one in _builds(order, members, [core]) if one[0] not in known)
+                builds += more
         if isinstance(beside, Unsolved):
             found = _search.search(members, every, beside, asking, most)
             conflicts += tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
