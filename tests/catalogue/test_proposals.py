@@ -859,6 +859,18 @@ def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_
     assert findings.stops(issue) == "slower"
 
 
+def test_reason_is_that_of_the_patch_that_finds_the_place() -> None:
+    files = tree({"a.py": 'session(["CUDAExecutionProvider", "CPUExecutionProvider"])\n'})
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([Catalogue(root=ROOT).shared(onnx_builds.SET)], known, Memoized())
+
+    assert findings.stops(issue) == "slower"
+    assert issue.means == (
+        "without a CUDA provider, an ONNX Runtime session that requests it warns at every start and runs on the CPU"
+    )
+
+
 def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
     text = '[project]\nname = "a"\ndependencies = ["onnxruntime"]\n[project.optional-dependencies]\ngpu = ["onnxruntime-gpu"]\n'
     files = tree({"pyproject.toml": text})

@@ -129,7 +129,13 @@ class _Site:
     def is_slower(self) -> bool:
         """Tell whether the app works without the patch: on the CPU where it should take a GPU, or in slow precision."""
         is_precise = getattr(self.patch.op, "precision", "") == "single"
-        return self.patch.op_name == "device-literals" and (is_precise or _is_elsewhere(self.patch))
+        return is_precise or self.patch.advisory or _is_elsewhere(self.patch)
+
+    @property
+    def why(self) -> str:
+        """Say what happens without the patch, a clause."""
+        is_device = self.patch.op_name == "device-literals"
+        return _OVER_TO_CPU if is_device and _is_elsewhere(self.patch) else self.patch.why
 
 
 def _is_elsewhere(patch: Patch) -> bool:
@@ -157,15 +163,17 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
         return None
     asked = tree.requires(*(rule.name for rule in one.rules.exclusions))
     counted = [] if one.name in CALLS else sites  # the sites of what is called for do not say where the issue is
-    slower = {site.found: site.patch for site in counted if site.is_slower}
-    failing = {*called, *asked, *(site.found for site in counted if not site.is_slower)}
+    slower = [site for site in counted if site.is_slower]
+    failing = [site for site in counted if not site.is_slower]
     issues = []
-    if failing:
-        means = _REASONS[one.name](tree) if one.name in _REASONS else one.patches[0].why if one.patches else one.title
-        issues.append(_issue(one, means, failing))
+    if failing or called or asked:
+        whys = list(dict.fromkeys(site.why for site in failing)) or [one.patches[0].why if one.patches else one.title]
+        means = _REASONS[one.name](tree) if one.name in _REASONS else "; ".join(whys)
+        issues.append(_issue(one, means, {*called, *asked, *(site.found for site in failing)}))
     if slower:
-        whys = dict.fromkeys(_OVER_TO_CPU if _is_elsewhere(patch) else patch.why for patch in slower.values())
-        issues.append(dataclasses.replace(_issue(one, "; ".join(whys), slower), is_slower=True))
+        whys = list(dict.fromkeys(site.why for site in slower))
+        made = _issue(one, "; ".join(whys), {site.found for site in slower})
+        issues.append(dataclasses.replace(made, is_slower=True))
     places = {place for issue in issues for place in issue.found}
     files = len({place.path for place in places})
     count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"
