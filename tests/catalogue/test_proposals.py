@@ -19,6 +19,7 @@ from patchlock.catalogue.proposals import (
     importers,
     module_repairs,
     narrowing,
+    onnx_builds,
     own_metadata,
     project_facts,
     removed_interfaces,
@@ -42,7 +43,7 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
-from patchlock.patches.ops.requirements.ops import SetRequirement
+from patchlock.patches.ops.requirements.ops import RenameRequirement, SetRequirement
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
@@ -198,6 +199,50 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
     }
     (need,) = (one for one in system_needs.read(files, Imports(files), asked, names) if one.name == "portaudio")
     assert str(need.found) == "requirements.txt:3: PyAudio"  # its own libraries import it
+
+
+@pytest.mark.parametrize(
+    ("code", "locked", "path", "wanted"),
+    [
+        pytest.param("import phonemizer\n", "phonemizer", "", ["espeak-ng"], id="used"),
+        pytest.param("import phonemizer\n", "phonemizer", "espeakng_loader/libespeak-ng.so", [], id="carried"),
+        pytest.param("import sounddevice\n", "numpy", "", [], id="module-is-not-locked"),
+        pytest.param("import sounddevice\n", "sounddevice", "", ["portaudio"], id="module-is-locked"),
+        pytest.param("import sounddevice\n", "sounddevice", "_sounddevice_data/libportaudio.dylib", [], id="in-wheel"),
+        pytest.param(
+            "try:\n    import sounddevice\nexcept ImportError:\n    pass\n", "sounddevice", "", [], id="optional"
+        ),
+        pytest.param("import whisper\n", "openai-whisper", "", ["ffmpeg"], id="program-of-a-library"),
+    ],
+)
+def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wanted: list[str]) -> None:
+    files = tree({"a.py": code, "docs/README.md": "apt install portaudio19-dev\n"})
+    contents = system_needs.Locked(names={canonicalize_name(locked)}, paths=[path], tools={}, platforms={})
+
+    found = system_needs.read(files, Imports(files), {}, ["espeak-ng", "ffmpeg", "portaudio"], contents)
+
+    assert [one.name for one in found] == wanted
+
+
+def test_compiler_is_needed_for_what_is_built() -> None:
+    place = Finding(path=PurePosixPath("requirements.txt"), line=2, text="llama-cpp-python")
+    name = canonicalize_name("llama-cpp-python")
+    asked = {name: (LocatedRequirement(requirement=Requirement("llama-cpp-python"), found=place),)}
+    tools, names = {name: ("c-compiler", "cmake")}, ["c-compiler", "cmake"]
+    there = {name: ("linux-aarch64",)}
+
+    found = {
+        platforms: system_needs.read(
+            {}, Imports({}), asked, names, system_needs.Locked(names={name}, paths=(), tools=tools, platforms=one)
+        )
+        for platforms, one in (("all", {}), ("some", there))
+    }
+
+    assert [(one.name, one.found, one.is_required, one.platforms) for one in found["all"]] == [
+        ("c-compiler", place, True, ()),
+        ("cmake", place, True, ()),
+    ]
+    assert [one.platforms for one in found["some"]] == [("linux-aarch64",)] * 2
 
 
 # --- lines of requirement files ---------------------------------------------------------------------------------------
@@ -458,8 +503,26 @@ def test_drop_says_who_imports_it_and_whether_as_the_program_starts() -> None:
     assert found.told(canonicalize_name("pyyaml")) == "app.py:1 imports yaml as the program starts"
     assert found.told(canonicalize_name("opencv-python")) == "app.py:4 and 1 more imports it, not as the program starts"
     assert found.told(canonicalize_name("numpy")) == "no file imports it under a name that is known"
-    assert found.is_needed_at_start(canonicalize_name("pyyaml"))
-    assert not found.is_needed_at_start(canonicalize_name("opencv-python"))
+    assert found.is_needed(canonicalize_name("pyyaml"))
+    assert not found.is_needed(canonicalize_name("opencv-python"))
+
+
+def test_every_module_counts_where_nobody_says_how_an_app_is_started() -> None:
+    files = tree(
+        {
+            "speech/voice.py": "import yaml\ntry:\n    import cv2\nexcept ImportError:\n    cv2 = None\n",
+            "examples/a.py": "import numpy\n",
+            "speech/more.py": "def f():\n    import scipy\n",
+        }
+    )
+    found = importers.read(Trees(files), ("python",), "")
+
+    needed = [
+        name for name in ("pyyaml", "opencv-python", "numpy", "scipy") if found.is_needed(canonicalize_name(name))
+    ]
+    assert needed == ["pyyaml"]
+    assert found.told(canonicalize_name("pyyaml")) == "speech/voice.py:1 imports yaml as that module is imported"
+    assert found.told(canonicalize_name("opencv-python")) == "speech/voice.py:3 imports it, and goes on without it"
 
 
 # --- conda, submodules, its own metadata ------------------------------------------------------------------------------
@@ -636,6 +699,7 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
     text = (
         "import torch\n"
         "model = load().cuda()\n"
+        "x = model.half()\n"
         "def best():\n"
         "    if torch.cuda.is_available():\n"
         '        device = "cuda"\n'
@@ -647,13 +711,44 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
     known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
 
     told: list[str] = []
-    ((_, issue),) = shared_sets.examine([device], known, Memoized(), told.append)
+    ((_, issues),) = shared_sets.examine([device], known, Memoized(), told.append)
 
-    assert [(one.line, one.text) for one in issue.found] == [
-        (2, "model = load().cuda()"),
-        (7, 'device = "cpu" (for mps-macos)'),
+    assert [(findings.stops(one), [(place.line, place.text) for place in one.found]) for one in issues] == [
+        ("stops the first use", [(2, "model = load().cuda()")]),
+        ("slower", [(3, "x = model.half()"), (8, 'device = "cpu" (for mps-macos)')]),
     ]
+    assert issues[1].means == (
+        "on the CPU half precision is slow, and kernels without it fail; "
+        "its code takes the CPU there, although there is a GPU"
+    )
     assert told == ["looking at file 1 of 1"]
+
+
+@pytest.mark.parametrize(
+    ("line", "means"),
+    [
+        (
+            "phonemizer<3.3",
+            "phonemizer<3.3 imports pkg_resources, which setuptools 82 removed, and requires no older one",
+        ),
+        ("phonemizer", ""),
+        ("phonemizer>=3.3", ""),
+        ("librosa==0.10.2", ""),
+        ("jieba", ""),
+        ("webrtcvad", "webrtcvad imports pkg_resources, which setuptools 82 removed, and requires no older one"),
+    ],
+)
+def test_pkg_resources_is_brought_to_what_imports_it_in_every_version_that_is_allowed(line: str, means: str) -> None:
+    one = Catalogue(root=ROOT).shared("setuptools-pkg-resources")
+    files = tree({"requirements.txt": f"{line}\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
+    requirement = Requirement(line)
+    asked = {canonicalize_name(requirement.name): (LocatedRequirement(requirement=requirement, found=place),)}
+    known = shared_sets.Tree(files=files, asked=asked, imports=Imports(files), requirement_files=())
+
+    found = shared_sets.examine([one], known, Memoized())
+
+    assert [issue.means for _, issues in found for issue in issues] == ([means] if means else [])
 
 
 @pytest.mark.parametrize(
@@ -676,7 +771,7 @@ def test_deepspeed_keeps_from_starting_only_where_a_module_imports_it(code: str,
 
     found = shared_sets.examine([one], known, Memoized())
 
-    assert [[place.line for place in issue.found] for _, issue in found] == ([[1, 1]] if is_chosen else [])
+    assert [[place.line for place in issue.found] for _, (issue,) in found] == ([[1, 1]] if is_chosen else [])
     (issue,) = repaired("deepspeed==0.8.3\n").issues
     assert (issue.name, findings.stops(issue)) == ("needs-compiler", "stops the first use")
 
@@ -697,3 +792,108 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
     ]
     assert {str(path) for path in trees.parsed} == {"a.py", "b.py", "c.py"}
     assert [one.module for one in found.all()] == ["torch", "torchaudio", "torch.cuda", "os", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "more", "wanted", "told"),
+    [
+        pytest.param(
+            'session(providers=["CUDAExecutionProvider"])\n',
+            "onnxruntime",
+            "torch",
+            {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
+            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider",
+            id="asks-for-cuda",
+        ),
+        pytest.param(
+            "session(providers=ort.get_available_providers())\n",
+            "onnxruntime>=1.20",
+            "torch",
+            {"onnxruntime-gpu==1.23.2": ("cuda-linux",), "onnxruntime-directml>=1.20": ("directml-vega",)},
+            "there is no build that fits for rocm-linux",
+            id="asks-for-what-there-is",
+        ),
+        pytest.param(
+            'session(providers=["CUDAExecutionProvider"])\n',
+            "onnxruntime",
+            "",
+            {"onnxruntime-gpu[cuda,cudnn]==1.23.2": ("cuda-linux",)},
+            "those of the extras count once the code calls onnxruntime.preload_dlls()",
+            id="without-torch",
+        ),
+        pytest.param(
+            'session(providers=["CUDAExecutionProvider"])\n',
+            "onnxruntime>=1.24",
+            "torch",
+            {},
+            "there is no build that fits for cuda-linux, rocm-linux",
+            id="too-new",
+        ),
+        pytest.param(
+            "session()\n",
+            "onnxruntime",
+            "torch",
+            {},
+            "upstream's requirements_gpu.txt:1 asks for onnxruntime-gpu",
+            id="asks-for-nothing",
+        ),
+    ],
+)
+def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_card(
+    code: str, line: str, more: str, wanted: dict[str, tuple[str, ...]], told: str
+) -> None:
+    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n", "requirements_gpu.txt": "onnxruntime-gpu\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
+    located = [LocatedRequirement(requirement=Requirement(line), found=place)]
+    patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
+    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
+    other = [one for one in requirement_choice.candidates(files) if str(one.path) == "requirements_gpu.txt"]
+
+    sections, (issue,) = onnx_builds.repair(
+        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", has_torch=bool(more)
+    )
+
+    renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
+    assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
+    assert told in issue.remedy
+    assert findings.stops(issue) == "slower"
+
+
+def test_reason_is_that_of_the_patch_that_finds_the_place() -> None:
+    files = tree({"a.py": 'session(["CUDAExecutionProvider", "CPUExecutionProvider"])\n'})
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([Catalogue(root=ROOT).shared(onnx_builds.SET)], known, Memoized())
+
+    assert findings.stops(issue) == "slower"
+    assert issue.means == (
+        "without a CUDA provider, an ONNX Runtime session that requests it warns at every start and runs on the CPU"
+    )
+
+
+def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
+    text = '[project]\nname = "a"\ndependencies = ["onnxruntime"]\n[project.optional-dependencies]\ngpu = ["onnxruntime-gpu"]\n'
+    files = tree({"pyproject.toml": text})
+    place = Finding(path=PurePosixPath("pyproject.toml"), line=3, text="onnxruntime")
+    located = LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)
+    known = shared_sets.Tree(
+        files=files,
+        asked={canonicalize_name("onnxruntime"): (located,)},
+        imports=Imports(files),
+        requirement_files=("pyproject.toml",),
+    )
+    one = Catalogue(root=ROOT).shared(onnx_builds.SET)
+    lists = requirement_choice.candidates(files)
+    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=one.patches)
+
+    assert shared_sets.examine([one], known, Memoized()) == ()
+    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", has_torch=True)
+    assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")
+
+
+@pytest.mark.parametrize(("torch", "holds"), [("2.4.1", False), ("2.6.0", True), ("", True)])
+def test_issue_is_told_only_where_it_holds_with_the_locked_version(torch: str, *, holds: bool) -> None:
+    issue = Issue(name="torch-load-weights-only", title="", means="", found=(), remedy="")
+    versions = {canonicalize_name("torch"): Version(torch)} if torch else {}
+
+    assert shared_sets.holds(issue, versions) is holds

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from packaging.version import Version
+from sdists import sdist
 
-from patchlock.distributions import sdist_metadata
+from patchlock.distributions import sdist_metadata, sdists
 from patchlock.model.sdist import Sdist
 
 SETUPTOOLS = '[build-system]\nrequires = ["setuptools>=61"]\nbuild-backend = "setuptools.build_meta"\n'
@@ -211,3 +212,22 @@ def test_version_of_an_archive_comes_from_its_files() -> None:
     ):
         assert 'version = "1.5"' in sdist_metadata.as_table(sdist, _read(**files))
     assert 'version = "TODO"' in sdist_metadata.as_table(sdist, _read())
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        pytest.param(
+            {"setup.py": "setup(ext_modules=[Extension('x', ['x.c'])])", "x.c": ""}, ("c-compiler",), id="setup"
+        ),
+        pytest.param({"setup.py": "setup(name='x')", "tests/x.c": ""}, (), id="source-that-nothing-compiles"),
+        pytest.param({"setup.py": "setup(ext_modules=[])"}, (), id="nothing-to-compile"),
+        pytest.param(
+            {"pyproject.toml": '[build-system]\nrequires = ["scikit-build-core"]\n', "vendor/x.cpp": ""},
+            ("c-compiler", "cmake"),
+            id="cmake",
+        ),
+    ],
+)
+def test_build_says_which_tools_it_needs(tmp_path: Path, files: dict[str, str], wanted: tuple[str, ...]) -> None:
+    assert sdists.build_tools(sdist(tmp_path, "x", "1.0", files)) == wanted

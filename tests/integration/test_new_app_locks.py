@@ -169,6 +169,7 @@ def test_pin_of_what_the_proposal_leaves_out_is_no_problem(
     findings = {one["name"]: one["found"] for one in json.loads(told.stdout)["data"]["findings"]}
     assert [one["text"] for one in findings["only-cuda"]] == ["triton==3.2.0"]
     assert [one["text"] for one in findings["pin-without-wheel"]] == ["torch==2.6.0", "torchaudio==2.6.0"]
+    assert "torch-pin" not in findings  # of which it would not be so that it stands
 
 
 def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str, tmp_path: Path) -> None:
@@ -367,6 +368,8 @@ def test_what_a_profile_needs_may_be_younger_than_the_app(
     assert others["cuda-linux", "linux-x86_64"]["packages"] == 2
     newer = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["newer"]
     assert [(one["name"], one["profiles"]) for one in newer] == [("clock", ["cuda-linux"]), ("spring", ["cuda-linux"])]
+    why = "cuda-linux has no lock on linux-x86_64 with the files of the commit's day, and has one with later files of "
+    assert {one["why"] for one in newer} == {f"{why}clock, spring"}
     assert "clock==1.0" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
     checked = face(
         "lock", "mini-voice", "--check", "--source", str(clone), "--catalogue", str(tmp_path / "x"), "--json"
@@ -507,3 +510,85 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
 
     assert "[[build]] of clock 2.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "speaker", "1.0", requires=("resampy<0.4.3", "webrtc"))]
+    pages += [miniature.wheel(tmp_path / "w", "resampy", version) for version in ("0.4.2", "0.4.3")]
+    pages += [miniature.wheel(tmp_path / "w", "setuptools", version) for version in ("80.0", "82.0")]
+    setup = (
+        "from setuptools import Extension, setup\nsetup(name='webrtc', ext_modules=[Extension('webrtc', ['x.c'])])\n"
+    )
+    files = {"setup.py": setup, "x.c": "", "PKG-INFO": sdists.info("webrtc"), "webrtc.egg-info/requires.txt": "\n"}
+    pages += [sdists.sdist(tmp_path / "w", "webrtc", "1.0", files), miniature.wheel(tmp_path / "w", "wheel", "0.40")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "speaker\n", "app.py": "import speaker\n" + STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve")
+
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert values["app"]["shared"] == ["setuptools-pkg-resources"]
+    assert [(one["name"], one["why"]) for one in values["need"]] == [
+        ("c-compiler", "to build webrtc: no wheel fits, and it is compiled")
+    ]
+    assert "resampy 0.4.2 imports pkg_resources, which setuptools 82 removed, and requires no older one" in told.stdout
+    assert "setuptools==80.0 " in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    assert "lock: mini-voice × cpu × linux-x86_64: 4 packages\n" in told.stdout
+
+
+def test_edits_that_are_printed_beside_a_build_lock_with_it_and_take_no_placeholder(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"setup.py": "", "PKG-INFO": sdists.info("words"), "words.egg-info/requires.txt": "speaker<2\nletters\n"}
+    pages = [miniature.wheel(tmp_path / "w", "words", "0.0.0"), sdists.sdist(tmp_path / "w", "words", "1.0", files)]
+    files = {"setup.py": "", "PKG-INFO": sdists.info("letters"), "letters.egg-info/requires.txt": "\n"}
+    pages.append(sdists.sdist(tmp_path / "w", "letters", "1.0", files))
+    pages += [miniature.wheel(tmp_path / "w", "speaker", version) for version in ("1.0", "2.0")]
+    pages += [miniature.wheel(tmp_path / "w", name, "80.0") for name in ("setuptools", "wheel")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    plain = upstream(tmp_path / "plain", {"requirements.txt": "words>=1\n", "app.py": ""})
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "words>=1\nspeaker>=2\n", "app.py": ""})
+
+    alone = face("new-app", URL, "--source", str(plain), "--into", str(tmp_path / "alone")).stdout
+    assert "words>=1 cannot be installed: it has no wheel that fits; the [[build]] below resolves it, tried" in alone
+    assert "edit set" not in alone
+
+    gone = upstream(tmp_path / "gone", {"requirements.txt": "words>=2\n", "app.py": ""})
+    said = face("new-app", URL, "--source", str(gone), "--into", str(tmp_path / "none")).stdout
+    assert "words>=2 cannot be installed" in said
+    assert "words<=0.0.0" not in said
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine")).stdout
+
+    app = tmp_path / "mine/patches/mini-voice/app.toml"
+    builds = told[
+        told.index("\n[[build]]\n") : told.index("edit set 1, with the [[build]] above: resolves to 3 packages")
+    ]
+    patches = told[told.index("\n[[patch]]\n") : told.index("uv about conflict 1")]
+    app.write_text(app.read_text() + builds + patches)
+    pair = ("mini-voice", "--profile", "cpu", "--platform", "linux-x86_64")
+    done = face("lock", *pair, "--source", str(clone), "--catalogue", str(tmp_path / "mine"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "is_needed"),
+    [("import words\n", True), ("try:\n    import words\nexcept ImportError:\n    pass\n", False)],
+)
+def test_edit_takes_nothing_out_that_the_app_imports(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, *, is_needed: bool
+) -> None:
+    pages = [
+        miniature.wheel(tmp_path / "w", "speaker", "1.0"),
+        miniature.wheel(tmp_path / "w", "words", "1.0", tag="cp27-none-any"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "words\nspeaker\n", "speech/voice.py": code})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve").stdout
+
+    kept = "no edit takes words out, with which it would resolve: speech/voice.py:1 imports words as that module is imported"
+    assert (kept in told) is is_needed
+    assert ("words → (dropped: speech/voice.py:2 imports it, and goes on without it)" in told) is not is_needed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from conftest import ROOT
@@ -10,11 +12,15 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.catalogue.proposals.findings import Finding, Issue, ProposedPatch
+from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal, ProposedPatch
+from patchlock.catalogue.proposals.importers import Importers
+from patchlock.catalogue.proposals.imports import Import
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.catalogue.reader import Catalogue
+from patchlock.model.errors import PolicyError
 from patchlock.model.policy import IndexFile
-from patchlock.operations import _pin_repairs
+from patchlock.operations import _lock_repairs, _pin_repairs
+from patchlock.operations.proposal_scratch import LockSettings
 
 CATALOGUE = Catalogue(root=ROOT)
 CPU = CATALOGUE.profile("cpu")
@@ -114,3 +120,31 @@ def test_a_pin_of_what_the_profile_excludes_stays(profile: str) -> None:
     pins = ("torch==2.6.0", "torchaudio==2.6.0", 'triton==3.2.0; sys_platform == "linux"')
     sections, _ = repaired(*pins, profiles=(profile,))
     assert {section.written.patch.op.name for section in sections.values()} == {"torch", "torchaudio"}
+
+
+@pytest.mark.parametrize("is_imported", [True, False], ids=["imported", "only-a-library-asks"])
+def test_triton_stays_out_of_the_processors_lock_unless_the_app_imports_it(
+    tmp_path: Path, *, is_imported: bool
+) -> None:
+    place = Finding(path=PurePosixPath("a.py"), line=1, text="import triton")
+    found = Importers(anywhere=(Import(module="triton", found=place),) if is_imported else ())
+    trying = LockSettings(
+        catalogue=CATALOGUE,
+        cache=tmp_path,
+        profile=CPU,
+        platform=CPU.platforms[0],
+        date="",
+        source=None,
+        solve=True,
+        seconds=0,
+        sets={},
+        importers=lambda: found,
+    )
+    draft = cast("Proposal", SimpleNamespace(tables=()))
+
+    added = _lock_repairs.companions(
+        draft, trying, PolicyError("triton 3.4.0 (via whisper) does not fit torch 2.8.0+cpu ")
+    )
+
+    assert added is not None
+    assert added[1] == ("[[constraint]] triton==3.4.0, for torch 2.8.0" if is_imported else "[[exclude]] of triton")

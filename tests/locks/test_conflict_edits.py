@@ -26,7 +26,7 @@ FILE = PurePosixPath("requirements.txt")
 
 
 def mended(
-    world: World, raw: bytes, edit: str, *, leaves_fitting: bool = False, **versions: str
+    world: World, raw: bytes, edit: str, why: str = "it must be", *, leaves_fitting: bool = False, **versions: str
 ) -> tuple[edits.Remedy, str]:
     """Make the remedy of one edit, `free alpha`, and the requirement file that it leads to."""
     catalogue = Catalogue(root=world.catalogue)
@@ -39,7 +39,7 @@ def mended(
     chosen = next(one for one in model.edits(members, every) if one.kind == kind and name in (*one.names, ""))
     found = {canonicalize_name(one): Version(version) for one, version in versions.items()}
     correction = Correction(edits=(chosen,), solved=Solved(versions=found, via={}))
-    remedy = edits.remedy(members, correction, app.patches, {chosen: "it must be"}, leaves_fitting=leaves_fitting)
+    remedy = edits.remedy(members, correction, app.patches, {chosen: why}, leaves_fitting=leaves_fitting)
     files = edits.applied(app.patches, remedy, before, patched)
     assert files is not None
     return remedy, files[FILE].decode()
@@ -127,8 +127,11 @@ def test_bound_of_the_family_that_allows_what_resolves_is_left(
     world: World, versions: dict[str, str], changed: list[str]
 ) -> None:
     raw = b"torch>=2.0\ntorchaudio==2.9.0\n"
-    remedy, _ = mended(world, raw, "free torch", leaves_fitting=True, **versions)
+    why = "torchaudio==2.9.0 cannot be installed"
+    remedy, _ = mended(world, raw, "free torch", why, leaves_fitting=True, **versions)
     assert [str(one.member.requirement) for one in remedy.changes if one.member] == changed
+    whys = {one.patch.id.partition("-")[0]: one.patch.why for one in remedy.written}
+    assert {"torch": f"torch must fit torchaudio, and {why}", "torchaudio": why}.items() >= whys.items()
 
 
 def test_requirement_that_a_patch_adds_is_changed_there_and_only_for_its_profile(world: World) -> None:

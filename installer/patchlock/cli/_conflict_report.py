@@ -144,10 +144,12 @@ def text(
         lines += ["", f"it resolves (tried with uv) with {profile} added to the `profiles` of these patches: {listed}"]
     if explanation.builds:
         lines += ["", *_builds(explanation, order)]
+    beside = ", with the [[build]] above" if explanation.builds else ""
     for number, tried in enumerate(explanation.tried, 1):
         lines += [
             "",
-            f"edit set {number}: resolves to {len(tried.versions)} packages on {_where(number - 1, order, platforms)}",
+            f"edit set {number}{beside}: resolves to {len(tried.versions)} packages on "
+            + _where(number - 1, order, platforms),
         ]
         lines += [f"  {row}" for row in _changes(tried)]
     if explanation.tried and explanation.tried[0].remedy.written:
@@ -209,6 +211,8 @@ def _sentence(explanation: Explanation) -> str:
 
     together = clause_with_cause(explanation.conflicts[0])
     effort = f"{explanation.asked} questions to uv, {explanation.seconds:.0f} s"
+    if explanation.is_built:
+        return f"{together}; the [[build]] below resolves it, tried with uv ({effort})"
     if not explanation.tried:
         why = (
             "no set of edits was found"

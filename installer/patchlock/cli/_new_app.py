@@ -91,7 +91,7 @@ def new_app_command(
       patchlock new-app https://github.com/SWivid/F5-TTS --solve
     """
     from patchlock.environments import named_downloads
-    from patchlock.operations import proposal_locks, proposal_start, propose_app
+    from patchlock.operations import proposal_locks, proposal_scratch, proposal_start, propose_app
 
     opened = _options.open_catalogue(catalogue)
     chosen = opened.profile(_FIRST if profile == _ALL else profile)
@@ -117,8 +117,8 @@ def new_app_command(
         count = len(proposed.proposal.issues)
         progress.say(f"{count} kind{'' if count == 1 else 's'} of problem")
     with tempfile.TemporaryDirectory(prefix="patchlock-new-app-") as folder:
-        scratch = proposal_locks.create_scratch_catalogue(opened, Path(folder) / "catalogue")
-        trying = proposal_locks.LockSettings(
+        scratch = proposal_scratch.create_scratch_catalogue(opened, Path(folder) / "catalogue")
+        trying = proposal_scratch.LockSettings(
             catalogue=scratch,
             cache=_options.cache(),
             profile=chosen,
@@ -171,7 +171,7 @@ def new_app_command(
 
 
 def _told_of(proposed: ProposalResult, issues: tuple[Issue, ...]) -> ProposalResult:
-    proposal = dataclasses.replace(proposed.proposal, issues=(*proposed.proposal.issues, *issues))
+    proposal = dataclasses.replace(proposed.proposal, issues=issues)
     return dataclasses.replace(proposed, proposal=proposal)
 
 
@@ -290,9 +290,12 @@ def _report(
     lines += [f"needs of the machine: {needs}"] if needs else []
     lines += downloads
     ids = {outcome.patch for outcome in proposed.outcomes}
-    lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
+    more = len({section.written.patch.id for section in proposal.sections} - ids)
+    counts = [f"{len(ids)}, {counted(proposed.outcomes)}"] if ids else []
+    counts += [f"{more} for other profiles or of the lock"] if more else []
+    lines.append(f"patches: {'; '.join(counts) or 'none'}")
     lines += [f"  {problem}" for problem in proposed.problems]
-    lines = [visible_name(line) for line in lines] + _of_lock(locked, file)
+    lines = [visible_name(line) for line in lines] + _of_lock(locked, file, proposed)
     lines += [
         f"  {one.profile} on {one.platform}: "
         + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
@@ -339,7 +342,7 @@ def _issue_lines(issue: Issue) -> list[str]:
     return [*lines, f"    (and {more} more; --json has all)"] if more > 0 else lines
 
 
-def _of_lock(locked: LockResult, file: Path) -> list[str]:
+def _of_lock(locked: LockResult, file: Path, proposed: ProposalResult) -> list[str]:
     from patchlock.model.errors import PolicyError
 
     again = f"remove {file.parent}, and propose it again"
@@ -349,6 +352,10 @@ def _of_lock(locked: LockResult, file: Path) -> list[str]:
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
     if locked.stuck is not None:
         lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
+        lines += [
+            f"no edit takes {name} out, with which it would resolve: {proposed.importers().told(name)}"
+            for name in locked.stuck[0].kept
+        ]
         lines += ["", _hint(locked.stuck[0], again)] if not locked.attempts else []
     elif isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
         lines.append(f"{again} with `--solve`, which looks for what keeps the rules, and writes it into the proposal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -54,6 +55,27 @@ def static_files(archive: Path) -> Mapping[PurePosixPath, bytes]:
             remedy="use another version, or report it to its authors",
         ) from error
     return found
+
+
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx")
+_COMPILES = re.compile(r"ext_modules|\bExtension\(|cythonize|cffi_modules|pybind11|meson|scikit[-_]build|(?i:cmake)")
+_CMAKE = re.compile(r"scikit[-_]build|(?i:\bcmake\b)")
+
+
+def build_tools(archive: Path) -> tuple[str, ...]:
+    """Name the needs of `profiles/needs/` that the build of an sdist has, by its files; none where it compiles nothing.
+
+    Raises:
+        SdistError: it is not an archive, or a broken one.
+    """
+    files = static_files(archive)
+    scripts = "\n".join(
+        files.get(PurePosixPath(name), b"").decode("utf-8", "replace")
+        for name in ("pyproject.toml", "setup.py", "setup.cfg")
+    )
+    if not _COMPILES.search(scripts) or not any(name.lower().endswith(_SOURCES) for name, *_ in _members(archive)):
+        return ()
+    return ("c-compiler", "cmake") if _CMAKE.search(scripts) else ("c-compiler",)
 
 
 class _Opener:

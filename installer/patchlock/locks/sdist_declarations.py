@@ -42,6 +42,30 @@ def proposed(order: ResolutionInputs, unstated: tuple[Sdist, ...], cache: Path) 
     Raises:
         PatchlockError: as `read_metadata`.
     """
+    found = _read_all(order, unstated, cache)
+    named = ", ".join(str(sdist) for sdist in found)
+    tables = "\n\n".join(sdist_metadata.as_table(sdist, found[sdist]) for sdist in found)
+    return MetadataMissingError(
+        f"{named} {'says' if len(found) == 1 else 'say'} only by running setup.py or a build backend what is required",
+        where=order.app.origin.file,
+        remedy="write it down there once, as read from the static files; look it through first:",
+        evidence=tables.splitlines(),
+    )
+
+
+def stated(order: ResolutionInputs, cache: Path) -> tuple[ResolutionInputs, str]:
+    """Add to an order what the sdists that it takes require; gives the `[[metadata]]` tables, too, "" for none.
+
+    Raises:
+        PatchlockError: as `read_metadata`.
+    """
+    if not (unstated := _next(order)):
+        return order, ""
+    found = _read_all(order, unstated, cache)
+    return _with(order, found), "\n\n".join(sdist_metadata.as_table(sdist, found[sdist]) for sdist in found)
+
+
+def _read_all(order: ResolutionInputs, unstated: tuple[Sdist, ...], cache: Path) -> dict[Sdist, SdistMetadata]:
     found: dict[Sdist, SdistMetadata] = {}
     new = unstated
     for _ in range(_ROUNDS):
@@ -51,14 +75,7 @@ def proposed(order: ResolutionInputs, unstated: tuple[Sdist, ...], cache: Path) 
         new = tuple(sdist for sdist in _next(_with(order, found)) if sdist not in found)
         if not new:
             break
-    named = ", ".join(str(sdist) for sdist in found)
-    tables = "\n\n".join(sdist_metadata.as_table(sdist, found[sdist]) for sdist in found)
-    return MetadataMissingError(
-        f"{named} {'says' if len(found) == 1 else 'say'} only by running setup.py or a build backend what is required",
-        where=order.app.origin.file,
-        remedy="write it down there once, as read from the static files; look it through first:",
-        evidence=tables.splitlines(),
-    )
+    return found
 
 
 def _next(order: ResolutionInputs) -> tuple[Sdist, ...]:

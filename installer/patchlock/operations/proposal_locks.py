@@ -1,4 +1,4 @@
-"""Try the locks of a proposed app in a scratch catalogue, and mend what stops them; the user's is not touched."""
+"""Try the locks of a proposed app in a scratch catalogue, and mend what stops them."""
 
 from __future__ import annotations
 
@@ -7,82 +7,37 @@ import dataclasses
 import datetime
 import functools
 import re
-import shutil
 import time
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
-from patchlock.catalogue import pairs
-from patchlock.catalogue.authoring import drafts
-from patchlock.catalogue.authoring.assembly import Written
-from patchlock.catalogue.proposals import document, module_names
-from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
-from patchlock.catalogue.proposals.importers import Importers
-from patchlock.catalogue.reader import Catalogue
+from patchlock.catalogue.proposals import document
+from patchlock.catalogue.proposals.findings import Proposal
 from patchlock.core import uv
-from patchlock.core.atomic_files import atomic_write
-from patchlock.distributions import index_client, wheel_facts
-from patchlock.distributions.policy.fitting import of_version, only_sdists
+from patchlock.distributions import index_client
+from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
-from patchlock.locks.conflicts.edits import bounded
-from patchlock.locks.conflicts.explanation import Conflict, Explanation, Tried
-from patchlock.locks.lock_request import Request
+from patchlock.locks.conflicts.explanation import Conflict, Explanation
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
-from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
-from patchlock.model.fits import Platform
-from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock
-from patchlock.model.patch import Patch
 from patchlock.model.policy import IndexFile, wheel_tags
 from patchlock.model.profile import Profile
-from patchlock.operations import _pin_repairs
+from patchlock.operations import _conflict_edits, _lock_repairs, proposal_scratch
+from patchlock.operations.proposal_scratch import LockSettings
 
 _ROUNDS = 24
 _CONFLICTS = 7
 """Resolutions, one after the other, each but the first with edits for the conflict that the last one has left."""
 _REASON_SECONDS = 20
 """For the reason of one further pair; `lock --explain` takes longer."""
-_MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
-_COPY = re.compile(r"(\S+) (\S+) \(([^)]*)\) and (\S+) (\S+) \(([^)]*)\) both write (\w+)/\S+ .*?with different")
-_TRITON = re.compile(r"triton \S+ \([^)]*\) does not fit torch \S+\+cpu ")
-_NO_TRITON = """\
-# A library asks for it on every Linux; torch's build for the processor has no use for it.
-[[exclude]]
-name = "triton"
-profiles = ["cpu"]
-why = "it compiles only for NVIDIA and AMD cards, and fits one version of torch"
-source = "https://github.com/triton-lang/triton#compatibility"
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LockSettings:
-    """Where and for what locks are tried."""
-
-    catalogue: Catalogue
-    """A scratch one, which has profiles and shared sets."""
-    cache: Path
-    profile: Profile
-    platform: Platform
-    date: str
-    """Of the commit: RFC 3339."""
-    source: str | None
-    solve: bool
-    """Write the smallest edits that resolve a conflict into the proposal."""
-    seconds: float
-    """For all explanations of a pair together, and for the reasons of all further pairs."""
-    sets: Mapping[str, SharedSet]
-    importers: Callable[[], Importers] = Importers
-    """Gives the imports of the app, which are asked for only where something has to go."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,23 +63,6 @@ class LockResult:
     def warnings(self) -> tuple[str, ...]:
         """Say what is to be known of the lock, as `lock` prints it."""
         return self.lock.notices if self.lock is not None else ()
-
-
-def create_scratch_catalogue(catalogue: Catalogue, folder: Path) -> Catalogue:
-    """Make a catalogue without apps, with the profiles and patches of another one."""
-    for part in ("profiles", "patches/shared", "patches/distributions"):
-        if (catalogue.root / part).is_dir():
-            shutil.copytree(catalogue.root / part, folder / part)
-    (folder / "patches").mkdir(exist_ok=True)
-    return Catalogue(root=folder, is_trusted=catalogue.is_trusted)
-
-
-def write(proposal: Proposal, root: Path) -> Path:
-    """Write a proposal into a catalogue, over the one that is there."""
-    path = root / "patches" / proposal.name / "app.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, document.render(proposal))
-    return path
 
 
 def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str], None] = lambda _: None) -> LockResult:
@@ -164,7 +102,7 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
         tried = edited(tried, may_drop=True)
     if tried.error is None:
         return tried
-    write(made.proposal, trying.catalogue.root)
+    proposal_scratch.write(made.proposal, trying.catalogue.root)
     return dataclasses.replace(made, attempts=tuple(dict.fromkeys(_in_vain(one, made) for one in attempts)))
 
 
@@ -214,12 +152,14 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
     until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
+    kept = attempt.stuck[0].kept if attempt.stuck is not None else ()
+    needs = f" ({', '.join(kept)} could go, but the app imports it)" if kept else ""
     why = " ".join(attempt.error.what.split()) if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
         why, is_complete = explanation.clause_with_cause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
     more = "" if is_complete else " (the time was over: --explain SECONDS gives more)"
-    return f"{until}, {edits}: {why}{more}"
+    return f"{until}, {edits}: {why}{needs}{more}"
 
 
 def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:
@@ -238,7 +178,7 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
     newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
     found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
     while found:
-        table, says = _build_tables(found, {}, trying.platform.name, "")
+        table, says = _lock_repairs.build_tables(found, {}, trying.platform.name, "")
         wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
         tried = _resolved(wanted, trying, pair, [*made.edits, says], tell)
         if tried.lock is None:
@@ -248,7 +188,7 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
         if moved == found:
             return tried
         found = moved
-    write(made.proposal, trying.catalogue.root)
+    proposal_scratch.write(made.proposal, trying.catalogue.root)
     return made
 
 
@@ -328,7 +268,7 @@ def lock_others(
             elif is_unknown:
                 remark = f"{profile.name} on {platform.name} has no lock yet: {why}"
                 proposal = dataclasses.replace(proposal, remarks=(*proposal.remarks, remark))
-    write(proposal, trying.catalogue.root)
+    proposal_scratch.write(proposal, trying.catalogue.root)
     for there, at_that_time in locked:
         if at_that_time != proposal:
             tell(f"renewing {proposal.name} × {there.profile.name} × {there.platform.name} for the whole proposal")
@@ -356,7 +296,7 @@ def _solved(
         ends: when no more is looked for.
         tell: called with what goes on.
     """
-    order, raw = relock.collect_inputs(request_for(failed.proposal, trying), relock.Kept())
+    order, raw = relock.collect_inputs(proposal_scratch.request_for(failed.proposal, trying), relock.Kept())
     if (left := ends - time.monotonic()) <= 0 or any(
         explanation.is_in(order, raw, one, seconds=left) for one in in_vain
     ):
@@ -370,13 +310,13 @@ def _solved(
             _remove_lock(trying.catalogue.root / tried.file)
     if made.stuck is not None and not beside:
         in_vain += made.stuck[0].conflicts
-    write(failed.proposal, trying.catalogue.root)
+    proposal_scratch.write(failed.proposal, trying.catalogue.root)
     return failed
 
 
 def _has_solution(proposal: Proposal, trying: LockSettings) -> bool:
     try:
-        relock.resolve(request_for(proposal, trying), relock.Kept())
+        relock.resolve(proposal_scratch.request_for(proposal, trying), relock.Kept())
     except PatchlockError:
         return False
     return True
@@ -388,7 +328,7 @@ def renew(proposal: Proposal, trying: LockSettings) -> Lock:
     Raises:
         PatchlockError: it cannot be locked any more.
     """
-    request = request_for(proposal, trying)
+    request = proposal_scratch.request_for(proposal, trying)
     lock = relock.resolve(request, relock.Kept())
     relock.write(request, lock)
     return lock
@@ -419,7 +359,7 @@ def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Calla
             words = "\n".join(map(str, (made.error.what, *made.error.evidence)))
             left = [name for name in names if name not in younger]
             younger += [name for name in left if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)] or left
-            tables = tuple(_newer(proposal, name, later, trying.profile) for name in sorted(younger))
+            tables = tuple(_newer(proposal, name, later, trying, sorted(younger)) for name in sorted(younger))
             made = _resolved(
                 dataclasses.replace(proposal, tables=(*proposal.tables, *tables)),
                 trying,
@@ -438,13 +378,15 @@ def _remove_lock(file: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _newer(proposal: Proposal, name: NormalizedName, until: str, profile: Profile) -> str:
+def _newer(proposal: Proposal, name: NormalizedName, until: str, trying: LockSettings, names: Sequence[str]) -> str:
+    day = proposal.as_of[:10] or "the commit's day"
     return document.rule_table(
         "newer",
         name=name,
         until=until,
-        profiles=(profile.name,),
-        why=f"no lock can be made for {profile.name} with files of the commit's day alone",
+        profiles=(trying.profile.name,),
+        why=f"{trying.profile.name} has no lock on {trying.platform.name} with the files of {day}, and has one with "
+        f"later files of {', '.join(names)}",
         source=proposal.link(proposal.requirements.path),
     )
 
@@ -460,7 +402,7 @@ def _reason(
     """Say why a pair has no lock, a clause: what cannot be together, as for another pair, or found in time."""
     seconds = min(ends - time.monotonic(), _REASON_SECONDS)
     if isinstance(error, UnsatisfiableError) and seconds > 0:
-        order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
+        order, raw = relock.collect_inputs(proposal_scratch.request_for(made.proposal, trying), relock.Kept())
         same = next((one for one in known if explanation.is_in(order, raw, one, seconds=seconds)), None)
         if same is None:
             found = explanation.explain(order, raw, seconds=seconds, most=1, tell=tell)
@@ -489,8 +431,15 @@ def _explained(
     seconds = ends - time.monotonic()
     if not isinstance(made.error, UnsatisfiableError) or made.stuck is not None or seconds <= 0:
         return made
-    order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
-    found = explanation.explain(order, raw, seconds=seconds, builds_first=builds_first, tell=tell)
+    order, raw = relock.collect_inputs(proposal_scratch.request_for(made.proposal, trying), relock.Kept())
+    found = explanation.explain(
+        order,
+        raw,
+        seconds=seconds,
+        builds_first=builds_first,
+        is_needed=lambda name: trying.importers().is_needed(name),
+        tell=tell,
+    )
     return dataclasses.replace(made, stuck=(found, order) if found is not None else None)
 
 
@@ -499,11 +448,11 @@ def _edited(made: LockResult, trying: LockSettings, *, may_drop: bool) -> tuple[
     if made.stuck is None:
         return None
     found, _ = made.stuck
-    known = {name for table in made.proposal.tables for name in _built(table)}
+    known = {name for table in made.proposal.tables for name in _lock_repairs.built(table)}
     if builds := {name: version for name, version in found.builds if name not in known}:
-        table, says = _build_tables(builds, {}, trying.platform.name, made.stuck[1].as_of)
+        table, says = _lock_repairs.build_tables(builds, {}, trying.platform.name, made.stuck[1].as_of)
         return dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table)), [says]
-    return _mended(made.proposal, found, trying, may_drop=may_drop)
+    return _conflict_edits.mended(made.proposal, found, trying, may_drop=may_drop)
 
 
 def _resolved_on(
@@ -519,7 +468,7 @@ def _resolved(
     """Lock a pair with what costs no version: metadata of sdists, builds of what has no wheel, companions of torch."""
     edits = list(edits)
     for _ in range(_ROUNDS):
-        request = request_for(proposal, trying)
+        request = proposal_scratch.request_for(proposal, trying)
         tell(f"resolving {pair}" + (f" with files until {proposal.as_of[:10]}" if proposal.as_of else ""))
         try:
             lock = relock.resolve(request, relock.Kept())
@@ -530,13 +479,13 @@ def _resolved(
             )
             edits += [f"[[metadata]] of {sdist}" for sdist in error.sdists]
         except UnsatisfiableError as error:
-            more = _builds(proposal, request, error) if trying.solve else None
+            more = _lock_repairs.builds(proposal, request, error) if trying.solve else None
             if more is None:
                 return _failed(proposal, pair, edits, error)
             proposal = dataclasses.replace(proposal, tables=(*proposal.tables, more[0]))
             edits.append(more[1])
         except PolicyError as error:
-            more = _companions(proposal, trying, error) if trying.solve else None
+            more = _lock_repairs.companions(proposal, trying, error) if trying.solve else None
             if more is None:
                 return _failed(proposal, pair, edits, error)
             proposal = dataclasses.replace(proposal, tables=(*proposal.tables, more[0]))
@@ -554,151 +503,6 @@ def _resolved(
                 lock=lock,
             )
     return _failed(proposal, pair, edits, UnsatisfiableError(f"{_ROUNDS} rounds of edits were not enough"))
-
-
-def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> tuple[str, str] | None:
-    """Allow the builds that uv misses wheels for; gives the tables, and what they are."""
-    order, _ = relock.collect_inputs(request, relock.Kept())
-    known = {name for table in proposal.tables for name in _built(table)}
-    needed = explanation.builds_needed(order, "\n".join(map(str, (error.what, *error.evidence))))
-    everywhere = {name: version for name, version in needed.everywhere if name not in known}
-    here = {name: version for name, version in needed.here if name not in known and name not in everywhere}
-    if not everywhere and not here:
-        return None
-    return _build_tables(everywhere, here, request.platform.name, order.as_of)
-
-
-def _build_tables(
-    everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str, as_of: str
-) -> tuple[str, str]:
-    """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
-    why, source = "the index has no wheel", "PyPI: the file list of each"
-    until = f" among its files until {as_of[:10]}" if as_of else ""
-    tables = [document.build_table(everywhere, why=f"{why}{until}", source=source)] if everywhere else []
-    if here:
-        why = "the index has no wheel that fits there"
-        tables.append(document.build_table(here, why=f"{why}{until}", source=source, platforms=(platform,)))
-    listed = ", ".join(f"{name} {version}" for name, version in (*everywhere.items(), *here.items()))
-    return "\n\n".join(tables), f"[[build]] of {listed}"
-
-
-def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
-    """Bound what is built for one version of torch, by the table of its family; gives the table, and what it is."""
-    if _TRITON.match(error.what) and _NO_TRITON not in proposal.tables:
-        return _NO_TRITON, "[[exclude]] of triton"
-    families = trying.catalogue.rules().families
-    recorded = tuple(trying.catalogue.index(name) for name in trying.profile.indexes)
-    offer = _pin_repairs.Offers(trying.profile, recorded, {})
-    for found in _MISFIT.finditer(error.what):
-        member, head, version = canonicalize_name(found[1]), found[2], Version(found[3])
-        fitting = _pin_repairs.companions(version, member, [one for one in families if one.head == head])
-        if fitting is None:
-            continue
-        bound, reason = f"{member}=={fitting}", f"for {head} {version}"
-        why = f"{member} is built for one version of {head}, and its own metadata does not say for which"
-        if (offered := offer.versions(member)) and fitting not in offered:
-            moved = _pin_repairs.head_with_member(version, member, next(f for f in families if f.head == head), offer)
-            if moved is None:
-                continue
-            bound, reason = f"{head}=={moved}", f"as there is no {member} for {head} {version}"
-            why = f"the profile's index has no {member} for {head} {version}; this is the nearest {head} that has one"
-        table = document.rule_table(
-            "constraint",
-            requirement=bound,
-            profiles=(trying.profile.name,),
-            why=why,
-            source="profiles/policy/torch-family.toml",
-        )
-        if table not in proposal.tables:
-            return table, f"[[constraint]] {bound}, {reason}"
-    return (
-        _kept_apart(proposal, trying, error)
-        or _without_doubles(proposal, trying, error)
-        or _without_copy(proposal, trying, error)
-    )
-
-
-def _kept_apart(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
-    """Bound what does not work beside another distribution of the lock; gives the table, and what it is."""
-    for pair in trying.catalogue.rules().pairs:
-        clauses = list(pair.first.specifier)
-        if f": {pair.why} ({pair.source})" not in error.what or [one.operator for one in clauses] != [">="]:
-            continue
-        if _label(canonicalize_name(pair.second.name)).search(error.what) is None:
-            continue
-        bound = f"{canonicalize_name(pair.first.name)}<{clauses[0].version}"
-        names = (trying.profile.name,)
-        table = document.rule_table("constraint", requirement=bound, profiles=names, why=pair.why, source=pair.source)
-        if table not in proposal.tables:
-            return table, f"[[constraint]] {bound}, beside {canonicalize_name(pair.second.name)}"
-    return None
-
-
-def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
-    """Keep one of the distributions that are builds of one library; gives the table, and what it is.
-
-    What the app itself asks for stays; the libraries that ask for another one import the same modules.
-    """
-    for clause in error.what.split("; "):
-        for folder in trying.catalogue.rules().folders:
-            if f" write {folder.folder} (" not in clause:
-                continue
-            places = {name: clause_of[1] for name in folder.owners if (clause_of := _label(name).search(clause))}
-            kept = min(places, key=lambda name: not places[name] or places[name].startswith("via "))
-            table = "\n\n".join(
-                document.rule_table(
-                    "exclude",
-                    name=name,
-                    why=f"{kept} writes {folder.folder} as well, and which of them would count is chance",
-                    source=folder.source,
-                )
-                for name in places
-                if name != kept
-            )
-            if table not in proposal.tables:
-                return table, f"[[exclude]] of {', '.join(name for name in places if name != kept)}, beside {kept}"
-    return None
-
-
-def _without_copy(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
-    """Leave out another distribution's copy of a module, which only libraries ask for; gives the table, and what it is.
-
-    The module is that of the distribution which is called as it is; the other one has nothing else.
-    """
-    for found in _COPY.finditer(error.what):
-        module = found[7]
-        kept, copy, version, why = canonicalize_name(found[1]), canonicalize_name(found[4]), found[5], found[6]
-        if not module_names.brings(kept, module):
-            kept, copy, version, why = copy, kept, found[2], found[3]
-        is_own = module_names.brings(kept, module) and not module_names.brings(copy, module)
-        if not is_own or not why.startswith("via ") or _roots(copy, Version(version), trying) != {module}:
-            continue
-        table = document.rule_table(
-            "exclude",
-            name=copy,
-            profiles=(trying.profile.name,),
-            why=f"{kept} has the module {module} as well, and which of them would count is chance",
-            source=f"PyPI: the files of {kept} and of {copy}",
-        )
-        if table not in proposal.tables:
-            return table, f"[[exclude]] of {copy}, beside {kept}"
-    return None
-
-
-def _roots(name: NormalizedName, version: Version, trying: LockSettings) -> set[str]:
-    """Name what the wheels of a version put into an environment, as far as it was read."""
-    files = index_client.read_all([name]).get(name, ()) if index_client.is_asked(online=uv.is_online()) else ()
-    known = (
-        wheel_facts.known_roots(trying.cache / wheel_facts.FOLDER, Sha256(one.sha256))
-        for one in files
-        if of_version(one, version)
-    )
-    return set().union(*filter(None, known))
-
-
-def _label(name: str) -> re.Pattern[str]:
-    """Find a distribution as a violation names it, and who asked for it."""
-    return re.compile(rf"(?<![\w.-]){re.escape(name)} [0-9]\S*(?: \(([^)]*)\))?")
 
 
 def _later(date: str) -> Iterator[str]:
@@ -719,138 +523,8 @@ def _failed(
     return LockResult(proposal=proposal, pair=pair, packages=0, file="", edits=tuple(edits), error=error)
 
 
-def request_for(proposal: Proposal, trying: LockSettings) -> Request:
-    """Write a proposal into the scratch catalogue, and give the pair."""
-    write(proposal, trying.catalogue.root)
-    return Request(
-        app=trying.catalogue.app(proposal.name),
-        profile=trying.profile,
-        platform=trying.platform,
-        catalogue=trying.catalogue,
-        home=trying.catalogue.root / "home",
-        cache=trying.cache,
-        source=trying.source,
-    )
-
-
 def _doubts(proposal: Proposal, tables: str) -> tuple[str, ...]:
     """Remind of what none of an sdist's files says."""
     lines = [line for line in tables.splitlines() if "TODO" in line]
     more = (f"{len(lines)} [[metadata]] tables below have a TODO",) if lines else ()
     return tuple(dict.fromkeys((*proposal.remarks, *more)))
-
-
-# --- writing edits into the proposal ----------------------------------------------------------------------------------
-
-
-def _mended(
-    proposal: Proposal, found: Explanation, trying: LockSettings, *, may_drop: bool
-) -> tuple[Proposal, list[str]] | None:
-    """Write the smallest edits that were found; None where there is none that a patch can do.
-
-    An app that goes without what it requires is the last resort: files of a later day come before.
-    """
-    fitting = [one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one))]
-    importers = trying.importers() if any(map(_drops, fitting)) else Importers()
-    chosen = min(fitting, key=lambda one: any(map(importers.is_needed_at_start, _drops(one))), default=None)
-    if chosen is None:
-        return None
-    return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying))
-
-
-def _profiles_in_need(proposal: Proposal, found: Explanation, chosen: Tried, trying: LockSettings) -> tuple[str, ...]:
-    """Name the profile that was tried, and those that have such a conflict too and can be locked with the edits."""
-    names = [trying.profile.name]
-    for profile in map(trying.catalogue.profile, trying.catalogue.profile_names()):
-        platform = next((one for one in profile.platforms if one == trying.platform), profile.platforms[0])
-        request = request_for(proposal, dataclasses.replace(trying, profile=profile, platform=platform))
-        if profile == trying.profile or pairs.refusal_reason(request.app, profile, platform) is not None:
-            continue
-        order, raw = relock.collect_inputs(request, relock.Kept())
-        is_in = (explanation.is_in(order, raw, one, seconds=_REASON_SECONDS) for one in found.conflicts)
-        if any(is_in) and explanation.applicable_remedies(order, raw, [chosen]):
-            names.append(profile.name)
-    return tuple(names)
-
-
-def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
-    return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
-
-
-def _bounds_only(table: str, names: Collection[NormalizedName], profiles: set[str]) -> bool:
-    """Tell whether a table bounds one of some distributions, on some profiles alone."""
-    return any(
-        canonicalize_name(Requirement(one["requirement"]).name) in names and set(one["profiles"]) <= profiles
-        for one in tomllib.loads(table).get("constraint", [])
-    )
-
-
-def _built(table: str) -> list[str]:
-    return [name for one in tomllib.loads(table).get("build", []) for name in one["names"]]
-
-
-def _with(
-    proposal: Proposal, chosen: Tried, trying: LockSettings, profiles: Collection[str]
-) -> tuple[Proposal, list[str]]:
-    """Add the patches of a set of edits for some profiles; one that replaces another by its id stands in its place.
-
-    What bounds a distribution that is dropped goes with it: it would bound nothing.
-    """
-    others = [name for name in trying.catalogue.profile_names() if name not in profiles]
-    remedy = chosen.remedy
-    if others:
-        app = trying.catalogue.app(write(proposal, trying.catalogue.root).parent.name)
-        remedy = bounded(remedy, app.patches, sorted(profiles), others)
-    own = {section.written.patch.id: section for section in proposal.sections}
-    theirs = {patch.id: name for name, one in trying.sets.items() for patch in one.patches}
-    taken = {one.name: one for one in proposal.sets}
-    added = []
-    for written in remedy.written:
-        patch = written.patch
-        same = next((one.written.patch for one in own.values() if _is_same_elsewhere(one.written.patch, patch)), None)
-        if same is not None:
-            patch = dataclasses.replace(same, profiles=(*same.profiles, *patch.profiles))
-            own[same.id] = dataclasses.replace(own[same.id], written=dataclasses.replace(written, patch=patch))
-            added.append(f"patch {patch.id}, for {', '.join(sorted(profiles))} too")
-            continue
-        if patch.id in theirs and theirs[patch.id] in taken:
-            name = theirs[patch.id]
-            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch.id))
-        own[patch.id] = _section(proposal, written)
-        added.append(f"patch {patch.id}: {patch.why}")
-    changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
-    dropped = _drops(chosen)
-    importers = trying.importers() if dropped else Importers()
-    listed = [
-        f"{c.member.requirement} → {c.after or f'(dropped: {importers.told(c.member.name)})'}"
-        for c in changes.values()
-        if c.member is not None
-    ]
-    remark = f"edits that were tried with uv: {'; '.join(listed)}; look whether the app works with them"
-    return (
-        dataclasses.replace(
-            proposal,
-            sections=tuple(own.values()),
-            sets=tuple(taken.values()),
-            tables=tuple(one for one in proposal.tables if not _bounds_only(one, dropped, set(profiles))),
-            remarks=tuple(dict.fromkeys((*proposal.remarks, remark))),
-        ),
-        added,
-    )
-
-
-def _is_same_elsewhere(known: Patch, new: Patch) -> bool:
-    """Tell whether a patch does for other profiles what a new one does."""
-    is_same = (known.op, known.paths) == (new.op, new.paths) and known.id != new.id
-    return is_same and bool(known.profiles and new.profiles)
-
-
-def _section(proposal: Proposal, written: Written) -> ProposedPatch:
-    patch = written.patch
-    path = patch.paths[0] if patch.paths else ""
-    source = proposal.link(PurePosixPath(path)) if patch.source == drafts.SOURCE else patch.source
-    why = "the lock cannot be made with what upstream asks for" if patch.why == drafts.WHY else patch.why
-    made = dataclasses.replace(written, patch=dataclasses.replace(patch, why=why, source=source))
-    return ProposedPatch(
-        comment="The smallest edit with which uv resolves; look whether the app works with it.", written=made
-    )

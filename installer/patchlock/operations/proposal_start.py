@@ -1,4 +1,8 @@
-"""Prove before anything is installed that a proposed app can start: what its program imports is in its lock."""
+"""Prove before anything is installed that a proposed app can start: what its program imports is in its lock.
+
+What the lock shows of the app goes into the proposal: which needs it has of the machine, and an older setuptools for
+packages that import pkg_resources.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals import launch, module_names, removed_interfaces, submodules
-from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+
+from patchlock.catalogue.proposals import (
+    launch,
+    module_names,
+    pkg_resources_users,
+    removed_interfaces,
+    shared_sets,
+    submodules,
+)
+from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.locks import lock_request
+from patchlock.model.errors import UnsatisfiableError
 from patchlock.model.lockfile import Lock
-from patchlock.operations import _start_cures, missing_imports, proposal_locks
+from patchlock.operations import _locked_needs, _start_cures, missing_imports, proposal_locks, proposal_scratch
 from patchlock.operations.missing_imports import KnownModules
-from patchlock.operations.proposal_locks import LockResult, LockSettings
+from patchlock.operations.proposal_locks import LockResult
+from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
 from patchlock.patches.import_graph import ReachedImport
 
@@ -34,7 +50,7 @@ class StartResult:
     missing: tuple[ReachedImport, ...]
     """What its program imports at its start, and that nothing brings."""
     issues: tuple[Issue, ...] = ()
-    """What is to be told: that, and what the locked libraries have no more."""
+    """All that is to be told: what was found and holds with the lock, that, and what the locked libraries lack."""
 
 
 def prove(
@@ -49,32 +65,72 @@ def prove(
         tell: called with what goes on.
     """
     found: list[tuple[LockResult, tuple[ReachedImport, ...], LaunchCommand]] = []
-    for command in proposed.commands[:_TRIED]:
-        tell(f"following the imports of {' '.join(command.command)}")
-        mended, missing = _cured(proposed, locked, trying, command, tell)
-        found.append((mended, missing, command))
-        if not missing:
+    for one in proposed.commands[:_TRIED]:
+        tell(f"following the imports of {' '.join(one.command)}")
+        found.append((*_cured(proposed, locked, trying, one, tell), one))
+        if not found[-1][1]:
             break
-    if not found:
-        return StartResult(locked=locked, missing=())
-    best, missing, command = min(found, key=lambda one: len(one[1]))
-    if missing:
-        best, missing, command = found[0]
-    proposal = _with_command(best.proposal, best.lock, command, proposed)
+    best, proposal = locked, locked.proposal
+    missing: tuple[ReachedImport, ...] = ()
+    if found:
+        whole = min(found, key=lambda one: len(one[1]))
+        best, missing, command = whole if not whole[1] else found[0]
+        proposal = _with_command(best.proposal, best.lock, command, proposed)
     lock = best.lock
+    versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
+    proposal, more = _with_pkg_resources(proposal, versions, proposed)
+    kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
+    proposal = dataclasses.replace(proposal, issues=kept)
+    if lock is not None:
+        contents = _locked_needs.read(lock, proposal.tables, trying.cache)
+        proposal = dataclasses.replace(proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents))
     if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
         tell("renewing the lock for the whole proposal")
-        lock = proposal_locks.renew(proposal, trying)
-    versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
+        try:
+            lock = proposal_locks.renew(proposal, trying)
+        except UnsatisfiableError:  # something of the lock requires a newer setuptools
+            if not more:
+                raise
+            proposal = dataclasses.replace(proposal, sets=best.proposal.sets)
+            more = tuple(dataclasses.replace(one, remedy="no lock has an older setuptools beside it") for one in more)
+            lock = proposal_locks.renew(proposal, trying)
     trees = proposed.clone.trees
     found_issues = (
+        *kept,
         *((_issue(missing, trying),) if missing else ()),
+        *more,
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
     return StartResult(
-        locked=dataclasses.replace(best, proposal=proposal, lock=lock), missing=missing, issues=found_issues
+        locked=dataclasses.replace(
+            best, proposal=proposal, lock=lock, packages=len(lock.packages) if lock is not None else 0
+        ),
+        missing=missing,
+        issues=found_issues,
     )
+
+
+def _with_pkg_resources(
+    proposal: Proposal, versions: Mapping[NormalizedName, Version], proposed: ProposalResult
+) -> tuple[Proposal, tuple[Issue, ...]]:
+    """Take the shared set for what the lock has in a version that imports pkg_resources; gives what is to be told."""
+    users = pkg_resources_users.users(versions)
+    if not users or any(one.name == pkg_resources_users.SET for one in proposal.sets):
+        return proposal, ()
+    name = pkg_resources_users.SET
+    why = f"{', '.join(users)} {'is' if len(users) == 1 else 'are'} locked"
+    issue = Issue(
+        name=name,
+        title="a library imports pkg_resources and does not require it",
+        means=pkg_resources_users.reason(users),
+        found=tuple(
+            place.found for user in users for place in proposed.asked.get(canonicalize_name(user.partition(" ")[0]), ())
+        ),
+        remedy=f'the shared set "{name}" fixes it',
+    )
+    choice = SetChoice(name=name, why=why)
+    return dataclasses.replace(proposal, sets=(*proposal.sets, choice)), (issue,)
 
 
 def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
@@ -119,7 +175,7 @@ def _cured(
 def _missing(locked: LockResult, trying: LockSettings, command: LaunchCommand) -> tuple[ReachedImport, ...]:
     if locked.lock is None:
         return ()
-    request = proposal_locks.request_for(locked.proposal, trying)
+    request = proposal_scratch.request_for(locked.proposal, trying)
     upstream = lock_request.read_patched(request)
     files = missing_imports.read_files(upstream)
     if files is None:

@@ -21,6 +21,7 @@ from patchlock.catalogue.proposals import (
     launch_commands,
     module_repairs,
     narrowing,
+    onnx_builds,
     own_metadata,
     project_facts,
     requirement_choice,
@@ -38,16 +39,20 @@ from patchlock.catalogue.proposals.findings import (
     Proposal,
     ProposedPatch,
     RequirementFile,
+    SystemNeed,
 )
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
+from patchlock.catalogue.proposals.system_needs import Locked
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
 from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
+from patchlock.model import backends
 from patchlock.model.addresses import without_secrets
+from patchlock.model.app import SharedSet
 from patchlock.model.errors import RequirementsError, UsageError
 from patchlock.model.patch import Outcome, Patch
 from patchlock.model.policy import IndexFile
@@ -102,6 +107,18 @@ class ProposalResult:
         trees, path = self.clone.trees, launch.environment.get("PYTHONPATH", "")
         started = import_graph.reached(trees.files, launch.command, path, trees).files
         return downloads.read(self.clone.files, trees, frozenset(started))
+
+    @property
+    def asked(self) -> Mapping[NormalizedName, tuple[LocatedRequirement, ...]]:
+        """Give all requirements of its files, by name."""
+        files = self.clone.files
+        together = self.proposal.together
+        return _asked(files, tuple(path for one in together for path in requirement_repairs.all_files(files, one)))
+
+    def needs(self, known: Collection[str], locked: Locked) -> tuple[SystemNeed, ...]:
+        """Name what it needs of the machine with a lock; `known` are the names of `profiles/needs/`."""
+        files = {**self.clone.files, **self.clone.documents}
+        return system_needs.read(files, Imports(self.clone.files, self.clone.trees), self.asked, known, locked)
 
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""
@@ -244,7 +261,7 @@ def _draft(
         sets=tuple(choice for choice, _ in examined),
         sections=(),
         needs=system_needs.read({**files, **clone.documents}, found, asked, wanted.catalogue.resource_names()),
-        issues=tuple(issue for _, issue in examined),
+        issues=tuple(issue for _, issues in examined for issue in issues),
     )
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}
@@ -255,19 +272,21 @@ def _draft(
     more = module_repairs.repair(lines.modules, found, files, draft.link, evaluator)
     told = [dataclasses.replace(one, is_at_start=one.name != "only-cuda" or bool(more)) for one in lines.issues]
     conda = _conda(files, paths, found, draft)
+    onnx = _onnx(asked, shared, files, evaluator, profiles, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
     offered = _offered(asked)
     patches = [patch for one in shared if one.name in taken for patch in one.patches]
     patches += [section.written.patch for section in lines.sections]
     pins = _pins(asked, offered, wanted, profiles, patches, draft)
+    told = [kept for one in told if (kept := _without_moved(one, pins[1])) is not None]
     sdists, builds = _sdists(left, offered, draft, clone.date)
     own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
     modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
     whole = dataclasses.replace(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
-        sections=(*lines.sections, *conda[0], *pins[0], *more, *own[0]),
-        issues=(*draft.issues, *told, *conda[1], *pins[1], *sdists, *own[1]),
+        sections=(*lines.sections, *conda[0], *onnx[0], *pins[0], *more, *own[0]),
+        issues=(*draft.issues, *told, *conda[1], *onnx[1], *pins[1], *sdists, *own[1]),
         tables=builds,
         remarks=(*lines.remarks, *_of_python(draft, wanted.profile)),
     )
@@ -285,6 +304,23 @@ def _conda(
             made = conda_packages.repair(source, found, draft.link)
             sections, issues = (*sections, *made[0]), (*issues, *made[1])
     return sections, issues
+
+
+def _onnx(
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    shared: Iterable[SharedSet],
+    files: Mapping[PurePosixPath, bytes],
+    evaluator: Evaluator,
+    profiles: Collection[Profile],
+    draft: Proposal,
+) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
+    patches = [patch for one in shared if one.name == onnx_builds.SET for patch in one.patches]
+    others = {name for name in asked if name != "onnxruntime" and backends.providers([name], "gpu")}
+    located = () if others else asked.get(canonicalize_name("onnxruntime"), ())
+    code = onnx_builds.Code(files=files, evaluator=evaluator, patches=patches)
+    has_torch = "torch" in asked
+    lists = (draft.requirements, *draft.alternatives)
+    return onnx_builds.repair(located, code, profiles, lists, draft.link, has_torch=has_torch)
 
 
 def _offered(
@@ -323,6 +359,15 @@ def _replaced(patches: Iterable[Patch], profile: str) -> frozenset[NormalizedNam
     """Name the distributions whose version patches choose on a profile, or that they take out there."""
     ops = (patch.op for patch in patches if not patch.profiles or profile in patch.profiles)
     return frozenset(op.name for op in ops if isinstance(op, DropRequirement | RenameRequirement | SetRequirement))
+
+
+def _without_moved(issue: Issue, moved: Iterable[Issue]) -> Issue | None:
+    """Leave out pins of torch that move, of which it is not so that they are tried as they stand; None if all do."""
+    if issue.name != "torch-pin":
+        return issue
+    places = {(place.path, place.line) for one in moved for place in one.found}
+    left = tuple(place for place in issue.found if (place.path, place.line) not in places)
+    return dataclasses.replace(issue, found=left) if left else None
 
 
 def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:

@@ -149,8 +149,13 @@ def _launch(proposal: Proposal) -> str:
 
 def _needs(proposal: Proposal) -> Iterator[str]:
     for need in proposal.needs:
-        rows = (("name", need.name), ("why", need.why), ("source", proposal.link(need.found.path, need.found.line)))
-        yield _piece(_comment(str(need.found)), {"need": [_table(*rows, ("required", False))]})
+        rows: list[tuple[str, object] | str] = [("name", need.name), ("why", need.why)]
+        rows.append(("source", proposal.link(need.found.path, need.found.line)))
+        if not need.is_required:
+            rows.append(("required", False))
+        if need.platforms:
+            rows.append(("platforms", need.platforms))
+        yield _piece(_comment(str(need.found)), {"need": [_table(*rows)]})
 
 
 def _check(proposal: Proposal) -> str:

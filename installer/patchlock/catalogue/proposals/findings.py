@@ -56,6 +56,8 @@ class Issue:
     """What the proposal does about it; a clause."""
     is_at_start: bool = True
     """What is missing is imported as the app's modules are; otherwise it is missed where it is used."""
+    is_slower: bool = False
+    """The app works with it, on the CPU or slowly."""
 
 
 STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
@@ -77,10 +79,10 @@ _COSMETIC = frozenset({"pip-option", "torch-pin"})
 
 def stops(issue: Issue) -> str:
     """Say what an issue does where nobody does anything about it, one of `STOPS`."""
+    if issue.name in _SLOWER or issue.is_slower:
+        return STOPS[2]
     if issue.name in _FIRST_USE or not issue.is_at_start:
         return STOPS[1]
-    if issue.name in _SLOWER:
-        return STOPS[2]
     return STOPS[3] if issue.name in _COSMETIC else STOPS[0]
 
 
@@ -153,6 +155,10 @@ class SystemNeed:
     """Of `profiles/needs/`."""
     why: str
     found: Finding
+    is_required: bool = False
+    """Without it the app cannot be installed."""
+    platforms: tuple[str, ...] = ()
+    """Empty: all."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Files, Finding, excerpt
 from patchlock.patches.import_graph import Trees
+
+_FAILED = re.compile(r"\b(?:ImportError|ModuleNotFoundError|Exception|BaseException)\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +21,10 @@ class Import:
     module: str
     """Dotted."""
     found: Finding
+    is_optional: bool = False
+    """The file goes on where it fails."""
+    is_late: bool = False
+    """It stands in a function."""
 
     @property
     def top(self) -> str:
@@ -59,7 +66,7 @@ class Imports:
 
 
 def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
-    for node in _statements(module.body) if module is not None else ():
+    for node, is_optional, is_late in _statements(module.body) if module is not None else ():
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -67,7 +74,8 @@ def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
         else:
             continue
         for name in names:
-            yield Import(module=name, found=Finding(path=path, line=node.lineno, text=excerpt(_text(node))))
+            place = Finding(path=path, line=node.lineno, text=excerpt(_text(node)))
+            yield Import(module=name, found=place, is_optional=is_optional, is_late=is_late)
 
 
 def _text(node: ast.Import | ast.ImportFrom) -> str:
@@ -75,10 +83,24 @@ def _text(node: ast.Import | ast.ImportFrom) -> str:
     return f"from {node.module} import {names}" if isinstance(node, ast.ImportFrom) else f"import {names}"
 
 
-def _statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """Give the statements of some statements: an expression has no import in it."""
-    waiting = list(body)
-    for node in waiting:
-        yield node
+def _statements(body: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Give the statements of some statements, whether a failed import among them is caught, and is in a function.
+
+    An expression has no import in it.
+    """
+    waiting = [(node, False, False) for node in body]
+    for node, is_caught, is_late in waiting:
+        yield node, is_caught, is_late
+        late = is_late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, name, ())
+            caught = is_caught or (name == "body" and _catches(node))
+            waiting += [(one, caught, late) for one in getattr(node, name, ())]
+
+
+def _catches(node: ast.AST) -> bool:
+    """Tell whether a failed import in the body of a statement is caught."""
+    if isinstance(node, ast.With):
+        calls = [one.context_expr for one in node.items if isinstance(one.context_expr, ast.Call)]
+        return any("suppress" in ast.unparse(one.func) and _FAILED.search(ast.unparse(one)) for one in calls)
+    handlers = node.handlers if isinstance(node, ast.Try) else []
+    return any(one.type is None or _FAILED.search(ast.unparse(one.type)) for one in handlers)

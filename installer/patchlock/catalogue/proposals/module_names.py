@@ -1,7 +1,7 @@
 """Which distribution has a module, where their names differ; pure.
 
-Source: the tables of contents of the newest wheel of each on PyPI, read on 2026-11-23. openai-whisper has sdists
-alone, and setuptools has pkg_resources up to 81.0.0.
+Source: the tables of contents of the newest wheel of each on PyPI, read on 2026-11-23. openai-whisper and
+llama-cpp-python have sdists alone, and setuptools has pkg_resources up to 81.0.0.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from packaging.utils import NormalizedName, canonicalize_name
 _KNOWN_AS: Mapping[str, str] = {
     "Crypto": "pycryptodome",
     "IPython": "ipython",
+    "MeCab": "mecab-python3",
     "OpenSSL": "pyopenssl",
     "PIL": "pillow",
     "attr": "attrs",
+    "audiotools": "descript-audiotools",
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python",
+    "dac": "descript-audio-codec",
     "dateutil": "python-dateutil",
     "docx": "python-docx",
     "dotenv": "python-dotenv",
@@ -30,6 +33,7 @@ _KNOWN_AS: Mapping[str, str] = {
     "imwatermark": "invisible-watermark",
     "jose": "python-jose",
     "jwt": "pyjwt",
+    "llama_cpp": "llama-cpp-python",
     "magic": "python-magic",
     "multipart": "python-multipart",
     "open_clip": "open-clip-torch",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from packaging.requirements import Requirement
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
+from patchlock.catalogue.proposals import pkg_resources_users
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
@@ -18,7 +20,7 @@ from patchlock.model.patch import Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import targets
 from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.ops.requirements.ops import AddRequirement
+from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
 
 _OLD_GRADIO = Version("5.23")
 """The first whose gradio-client understands what pydantic 2.11 writes (gradio-client 1.8.0).
@@ -69,18 +71,25 @@ def _is_below(requirement: Requirement, version: Version) -> bool:
     return any(Version(one.version.removesuffix(".*")) < version for one in bounds)
 
 
+def _users_of_pkg_resources(tree: Tree) -> tuple[LocatedRequirement, ...]:
+    return tuple(
+        one
+        for name, all_of in tree.asked.items()
+        for one in all_of
+        if pkg_resources_users.all_import_it(one.requirement, name)
+    )
+
+
+def _why_pkg_resources(tree: Tree) -> str:
+    users = [one.requirement for one in _users_of_pkg_resources(tree)]
+    own = ["the app"] if tree.imported("pkg_resources") else []
+    return pkg_resources_users.reason([*own, *(f"{one.name}{one.specifier}" for one in users)])
+
+
 CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
-    "setuptools-pkg-resources": lambda tree: (
+    pkg_resources_users.SET: lambda tree: (
         *tree.imported("pkg_resources"),
-        *tree.requires("resampy", "phonemizer", "webrtcvad", "pyworld", "jieba", "g2p-en", "pyannote-audio"),
-        *tree.requires("clip", "clip-anytorch", "openai-clip"),
-        *(
-            one.found
-            for name, all_of in tree.asked.items()
-            if name == "librosa"
-            for one in all_of
-            if _is_below(one.requirement, Version("0.10"))
-        ),
+        *(one.found for one in _users_of_pkg_resources(tree)),
     ),
     "av-wheel": lambda tree: tree.requires("av", "faster-whisper", "whisperx"),
     "pydantic-gradio": _old_gradio,
@@ -88,18 +97,55 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
     "compute-device": lambda _: (),
 }
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
+_REASONS: Mapping[str, Callable[[Tree], str]] = {pkg_resources_users.SET: _why_pkg_resources}
+"""Sets whose reason depends on what calls for them → that reason, a clause."""
+_BEGINS: Mapping[str, tuple[NormalizedName, Version]] = {
+    "torch-load-weights-only": (canonicalize_name("torch"), Version("2.6")),
+}
+"""Sets whose trouble begins with a version → that version. Source: the `source` of each."""
+
+
+def holds(issue: Issue, versions: Mapping[NormalizedName, Version]) -> bool:
+    """Tell whether what an issue says is so with the versions of a lock."""
+    name, first = _BEGINS.get(issue.name, ("", Version("0")))
+    return name not in versions or versions[canonicalize_name(name)] >= first
 
 
 _TOLD = 20
 """Files between two words on how far it is."""
 _FIRST = "cpu"
 """The profile that is tried first; places that matter on others alone say so."""
+_OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Site:
+    """What a patch of a set finds."""
+
+    found: Finding
+    patch: Patch
+
+    @property
+    def is_slower(self) -> bool:
+        """Tell whether the app works without the patch: on the CPU where it should take a GPU, or in slow precision."""
+        is_precise = getattr(self.patch.op, "precision", "") == "single"
+        return is_precise or self.patch.advisory or _is_elsewhere(self.patch)
+
+    @property
+    def why(self) -> str:
+        """Say what happens without the patch, a clause."""
+        is_device = self.patch.op_name == "device-literals"
+        return _OVER_TO_CPU if is_device and _is_elsewhere(self.patch) else self.patch.why
+
+
+def _is_elsewhere(patch: Patch) -> bool:
+    return bool(patch.profiles) and _FIRST not in patch.profiles
 
 
 def examine(
     sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator, tell: Callable[[str], None] = lambda _: None
-) -> tuple[tuple[SetChoice, Issue], ...]:
-    """Give the sets that found something, each with what it found.
+) -> tuple[tuple[SetChoice, tuple[Issue, ...]], ...]:
+    """Give the sets that found something, each with what it found: first what fails, then what is slower.
 
     Args:
         sets: all shared sets.
@@ -111,30 +157,38 @@ def examine(
     return tuple(found for one in sets if (found := _examined(one, tree, sites[one.name])) is not None)
 
 
-def _examined(one: SharedSet, tree: Tree, sites: Collection[Finding]) -> tuple[SetChoice, Issue] | None:
+def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[SetChoice, tuple[Issue, ...]] | None:
     called = CALLS[one.name](tree) if one.name in CALLS else ()
     if not (called if one.name in CALLS else sites):
         return None
     asked = tree.requires(*(rule.name for rule in one.rules.exclusions))
-    places = dict.fromkeys(sorted({*called, *asked, *(s for s in sites if _counts(s, one.name))}, key=_order))
-    means = one.patches[0].why if one.patches else one.title
+    counted = [] if one.name in CALLS else sites  # the sites of what is called for do not say where the issue is
+    slower = [site for site in counted if site.is_slower]
+    failing = [site for site in counted if not site.is_slower]
+    issues = []
+    if failing or called or asked:
+        whys = list(dict.fromkeys(site.why for site in failing)) or [one.patches[0].why if one.patches else one.title]
+        means = _REASONS[one.name](tree) if one.name in _REASONS else "; ".join(whys)
+        issues.append(_issue(one, means, {*called, *asked, *(site.found for site in failing)}))
+    if slower:
+        whys = list(dict.fromkeys(site.why for site in slower))
+        made = _issue(one, "; ".join(whys), {site.found for site in slower})
+        issues.append(dataclasses.replace(made, is_slower=True))
+    places = {place for issue in issues for place in issue.found}
     files = len({place.path for place in places})
     count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"
-    first = next(iter(places))
-    why = f"{count}, first {first.path}:{first.line}"
-    issue = Issue(
+    first = min(places, key=_order)
+    return SetChoice(name=one.name, why=f"{count}, first {first.path}:{first.line}"), tuple(issues)
+
+
+def _issue(one: SharedSet, means: str, places: Iterable[Finding]) -> Issue:
+    return Issue(
         name=one.name,
         title=one.title,
         means=means,
-        found=tuple(places),
+        found=tuple(sorted(places, key=_order)),
         remedy=f'the shared set "{one.name}" fixes it',
     )
-    return SetChoice(name=one.name, why=why), issue
-
-
-def _counts(_site: Finding, name: str) -> bool:
-    """Tell whether sites of a set's patches say where the issue is: those of a set that is called for do not."""
-    return name not in CALLS
 
 
 def _order(finding: Finding) -> tuple[str, int]:
@@ -143,13 +197,13 @@ def _order(finding: Finding) -> tuple[str, int]:
 
 def _sites(
     sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator, tell: Callable[[str], None]
-) -> dict[str, list[Finding]]:
+) -> dict[str, list[_Site]]:
     """Give what the patches of each set find, file by file, as ops share what they read of a file."""
-    found: dict[str, list[Finding]] = {one.name: [] for one in sets}
+    found: dict[str, list[_Site]] = {one.name: [] for one in sets}
     wanted: dict[PurePosixPath, dict[str, list[Patch]]] = {}
     for one in sets:
         for patch in one.patches:
-            if not isinstance(patch.op, AddRequirement):
+            if not isinstance(patch.op, AddRequirement) and not _is_of_an_extra(patch, tree):
                 asked = shared_sets.with_requirement_files(patch, tree.requirement_files)
                 for path in targets.matching_files(asked, tree.files):
                     wanted.setdefault(path, {}).setdefault(one.name, []).append(asked)
@@ -165,20 +219,26 @@ def _sites(
     return found
 
 
-def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator) -> Iterable[Finding]:
+def _is_of_an_extra(patch: Patch, tree: Tree) -> bool:
+    """Tell whether a patch is about a distribution that only extras ask for, which nobody takes so far."""
+    op = patch.op
+    return isinstance(op, DropRequirement | RenameRequirement | SetRequirement) and op.name not in tree.asked
+
+
+def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator) -> Iterable[_Site]:
     """Give what the patches of one set find in a file; in each line what the first of them finds there."""
-    found: dict[int, Finding] = {}
+    found: dict[int, _Site] = {}
     for patch in patches:
         possible = targets.possible_lines(patch.op, source) if found else None
         if possible is not None and possible <= found.keys():
             continue
-        scope = "" if not patch.profiles or _FIRST in patch.profiles else f" (for {', '.join(patch.profiles)})"
+        scope = f" (for {', '.join(patch.profiles)})" if _is_elsewhere(patch) else ""
         where = evaluator.locate(patch.op, source)
         for line, text in (
             *((site.line, site.text) for site in where.sites),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
-            found.setdefault(line, _finding(source.path, line, text, scope))
+            found.setdefault(line, _Site(found=_finding(source.path, line, text, scope), patch=patch))
     return found.values()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from packaging.utils import NormalizedName
 
-from patchlock.catalogue.proposals import documents, module_names
+from patchlock.catalogue.proposals import documents, importers, module_names
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
@@ -21,6 +21,10 @@ class _Sign:
     words: str
     """Pattern for a line of the README."""
     why: str
+    carried: str = ""
+    """Pattern for a file of a wheel that brings it."""
+    is_for_modules: bool = False
+    """Only its modules use it: where a lock has none of them, a document that names it speaks of another use."""
 
 
 _INSTALLS = re.compile(r"(?i)\b(?:apt|apt-get|brew|dnf|yum|pacman|choco|winget|conda)\b.*\b(?:install|-S)\b")
@@ -31,10 +35,12 @@ _SIGNS = (
         modules=("phonemizer", "espeakng", "py_espeak_ng", "piper_phonemize"),
         words=r"\be?speak(?:-ng)?\b",
         why="text becomes phonemes through it",
+        carried=r"(?:^|/)(?:lib)?espeak-ng[^/]*\.(?:so|dll|dylib)",
     ),
     _Sign(
         name="ffmpeg",
-        modules=("pydub", "ffmpeg", "audioread", "torchcodec", "moviepy"),
+        # openai-whisper reads audio with the program: https://github.com/openai/whisper/blob/v20250625/whisper/audio.py
+        modules=("pydub", "ffmpeg", "audioread", "torchcodec", "moviepy", "whisper"),
         words=r"\bffmpeg\b",
         why="audio that is no WAV is read and written through it",
     ),
@@ -51,22 +57,41 @@ _SIGNS = (
         # PyAudio 0.2.14 has wheels for Windows alone.
         why="sound is recorded and played through it; the wheels of sounddevice bring it on Windows and macOS, "
         "those of PyAudio on Windows; elsewhere its build asks for the headers too (portaudio19-dev, portaudio-devel)",
+        carried=r"(?:^|/)(?:lib|_)portaudio[^/]*\.(?:dll|dylib|pyd)$",
+        is_for_modules=True,
     ),
     _Sign(
         name="libsndfile",
         modules=(),
         words=r"\blibsndfile",
         why="soundfile reads audio through it, where its wheel does not bring it",
+        carried=r"(?:^|/)libsndfile[^/]*\.(?:so|dll|dylib)",
     ),
     _Sign(name="git-lfs", modules=(), words=r"\bgit[- ]lfs\b", why="model files of the repository are fetched by it"),
 )
 
 
+Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Locked:
+    """What a lock says of needs."""
+
+    names: Collection[NormalizedName]
+    paths: Collection[str]
+    """Of all files of its wheels, as far as they are known."""
+    tools: Mapping[NormalizedName, Collection[str]]
+    """Of what is built: the needs of its build."""
+    platforms: Mapping[NormalizedName, tuple[str, ...]]
+    """Of what is built: where, if not everywhere."""
+
+
+_TOOLS = {"c-compiler": "no wheel fits, and it is compiled", "cmake": "no wheel fits, and CMake builds it"}
+
+
 def read(
-    files: Files,
-    imports: Imports,
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
-    known: Collection[str],
+    files: Files, imports: Imports, asked: Asked, known: Collection[str], locked: Locked | None = None
 ) -> tuple[SystemNeed, ...]:
     """Name what is needed of the machine, with the place that says so.
 
@@ -75,20 +100,44 @@ def read(
         imports: of these.
         asked: the requirements, by name.
         known: names of `profiles/needs/`.
+        locked: the app's lock, where there is one: what it brings is no need, and what it lacks needs nothing.
     """
-    return tuple(
+    found = [
         SystemNeed(name=sign.name, why=sign.why, found=place)
         for sign in _SIGNS
-        if sign.name in known and (place := next(_places(sign, files, imports, asked), None)) is not None
-    )
+        if not (locked is not None and sign.carried and any(re.search(sign.carried, path) for path in locked.paths))
+        and (place := next(_places(sign, files, imports, asked, locked), None)) is not None
+    ]
+    built = [_of_builds(tool, why, asked, locked) for tool, why in _TOOLS.items()] if locked is not None else []
+    return tuple(one for one in (*found, *filter(None, built)) if one.name in known)
 
 
-def _places(
-    sign: _Sign, files: Files, imports: Imports, asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
-) -> Iterator[Finding]:
-    yield from (one.found for one in imports.of(sign.modules))
-    for name in map(module_names.distribution_of, sign.modules):
-        yield from (one.found for one in asked.get(name, ()))
+def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed | None:
+    names = sorted((name for name, tools in locked.tools.items() if tool in tools), key=lambda name: name not in asked)
+    if not names:
+        return None
+    first = next(iter(asked.get(names[0], ())), None)
+    # What is built for a requirement of a requirement stands in no line of the app's.
+    place = first.found if first is not None else next(one.found for all_of in asked.values() for one in all_of)
+    everywhere = any(not locked.platforms.get(name) for name in names)
+    platforms = () if everywhere else tuple(sorted({one for name in names for one in locked.platforms[name]}))
+    why = f"to build {', '.join(names)}: {why}"
+    return SystemNeed(name=tool, why=why, found=place, is_required=True, platforms=platforms)
+
+
+def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:
+    found = sorted(imports.of(sign.modules), key=lambda one: importers.is_aside(one.found.path))
+    optional = {one.top for one in found} - {one.top for one in found if not one.is_optional}
+    is_there = {
+        module: locked is None or any(module_names.brings(name, module) for name in locked.names)
+        for module in sign.modules
+    }
+    yield from (one.found for one in found if is_there[one.top] and one.top not in optional)
+    for module in sign.modules:
+        if is_there[module] and module not in optional:
+            yield from (one.found for one in asked.get(module_names.distribution_of(module), ()))
+    if locked is not None and sign.is_for_modules and not any(is_there[m] and m not in optional for m in sign.modules):
+        return
     pattern = re.compile(sign.words, re.IGNORECASE)
     for path in sorted(filter(documents.is_document, files), key=documents.order):
         is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")

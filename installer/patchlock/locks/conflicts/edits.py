@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -112,7 +113,8 @@ def remedy(
             for marker in [""] if left and is_for_all else sorted(markers):
                 meant = [m for m in left if is_for_all or m.own_marker == marker]
                 known = [*patches, *(one.patch for one in written)]
-                written.append(_new(edit, name, specifier, meant, reasons.get(edit, ""), known, marker=marker))
+                why = _reason(reasons.get(edit, ""), name, edit.names)
+                written.append(_new(edit, name, specifier, meant, why, known, marker=marker))
         if edit.kind == "unbind":
             gone = [members[atom.member] for atom in edit.takes]
             changes += [Change(member=m, after="") for m in gone]
@@ -121,6 +123,12 @@ def remedy(
             changes.append(Change(member=None, after=""))
             by_hand.append(_LATER)
     return Remedy(changes=tuple(changes), written=tuple(written), without=tuple(without), by_hand=tuple(by_hand))
+
+
+def _reason(reason: str, name: NormalizedName, names: Iterable[NormalizedName]) -> str:
+    """Say why a distribution moves: where the conflict is another one's, it must fit that."""
+    mentioned = [one for one in names if re.search(rf"(?<![a-z0-9-]){re.escape(one)}(?![a-z0-9-])", reason)]
+    return f"{name} must fit {mentioned[0]}, and {reason}" if mentioned and name not in mentioned else reason
 
 
 def _fits(specifier: SpecifierSet, version: Version | None) -> bool:

@@ -115,6 +115,8 @@ class Tried:
     """All that would be locked."""
     metadata: str = ""
     """The `[[metadata]]` tables that a lock of these needs and the app lacks, of the first set alone."""
+    beside: LockRules = dataclasses.field(default_factory=LockRules)
+    """Builds, and what is built: the set resolves together with these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,10 @@ class Explanation:
     """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found."""
     build_metadata: str
     """The `[[metadata]]` tables that a lock with these builds needs; "" where files do not say it."""
+    is_built: bool
+    """The builds resolve all, without edits."""
+    kept: tuple[NormalizedName, ...]
+    """Without these it would resolve, but the app imports them."""
     asked: int
     """How many questions uv has answered."""
     seconds: float
@@ -143,6 +149,7 @@ def explain(
     seconds: float = 120,
     most: int = 3,
     builds_first: bool = False,
+    is_needed: Callable[[NormalizedName], bool] = lambda _: False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Explanation | None:
     """Find out what cannot be together in an order, and the smallest sets of edits that resolve it.
@@ -153,6 +160,7 @@ def explain(
         seconds: after which no more is asked.
         most: how many sets of edits are wanted.
         builds_first: where a build can be allowed, no edits are tried with uv.
+        is_needed: says of a distribution that the app imports it, so that it cannot go without.
         tell: called with what goes on.
 
     Returns:
@@ -170,15 +178,42 @@ def explain(
     (first,) = asking.ask([Question(atoms=every)])
     if not isinstance(first, Unsolved):
         return None
-    found = _search.search(members, every, first, asking, most)
+    core = _search.minimal(members, every, first, asking)
+    found = _search.Found(cores=(core,), corrections=())
+    builds = _builds(order, members, found.cores)
+    if not builds:
+        found = _search.search(members, every, first, asking, most)
+        builds = _builds(order, members, found.cores)
     conflicts = tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
-    words = "\n".join(line for core in found.cores for line in core.words)
-    in_conflict = {members[atom.member].name for core in found.cores for atom in core.atoms if atom.member >= 0}
-    builds = tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words)
+    is_built, build_metadata, rules = False, "", LockRules()
+    if builds and builds_first:
+        found = _search.Found(cores=found.cores, corrections=())
+    elif builds:  # what is pasted together has to resolve together
+        found, more, plain = _search.Found(cores=(), corrections=()), builds, order
+        while more:
+            order, rules, build_metadata = _built(plain, builds)
+            asking = dataclasses.replace(asking, order=order, known={})
+            (beside,) = asking.ask([Question(atoms=every)])
+            is_built, more = isinstance(beside, Solved), ()
+            if isinstance(beside, Unsolved):
+                core = _search.minimal(members, every, beside, asking)
+                known = {name for name, _ in builds}
+                more = tuple(one for one in _builds(order, members, [core]) if one[0] not in known)
+                builds += more
+        if isinstance(beside, Unsolved):
+            found = _search.search(members, every, beside, asking, most)
+            conflicts += tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
     tried: list[tuple[int, int, Tried]] = []
-    for correction in () if builds and builds_first else found.corrections:
+    kept: dict[NormalizedName, None] = {}
+    for correction in found.corrections:
+        dropped = [name for edit in correction.edits if edit.kind == "drop" for name in edit.names]
+        if needed := [name for name in dropped if is_needed(name)]:
+            kept |= dict.fromkeys(needed)
+            continue
         nearer = nearest(members, every, correction, asking)
-        verified = nearer and _verified(order, raw, members, nearer, found.cores, asking)
+        if nearer is None or _takes_placeholder(nearer):
+            continue
+        verified = _verified(order, raw, members, nearer, found.cores, asking)
         if verified:
             cost = sum(edit.cost for edit in correction.edits)
             tried.append((cost, _lowered(verified), verified))
@@ -186,11 +221,14 @@ def explain(
     sets = [one for _, _, one in tried]
     if sets and not builds_first:
         sets[0] = dataclasses.replace(sets[0], metadata=_metadata_of(order, raw, sets[0]))
+    sets = [dataclasses.replace(one, beside=rules) for one in sets]
     return Explanation(
         conflicts=conflicts,
         tried=tuple(sets),
         builds=builds,
-        build_metadata=_metadata(_building(order, builds)) if builds and not builds_first else "",
+        build_metadata=build_metadata,
+        is_built=is_built,
+        kept=tuple(kept),
         asked=asking.asked,
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),
@@ -207,10 +245,39 @@ def _metadata_of(order: ResolutionInputs, raw: Files, tried: Tried) -> str:
     return _metadata(_mended(order, tried.remedy, files)) if files is not None else ""
 
 
-def _building(order: ResolutionInputs, builds: Sequence[tuple[NormalizedName, Version]]) -> ResolutionInputs:
+def _builds(
+    order: ResolutionInputs, members: Sequence[Member], cores: Sequence[Core]
+) -> tuple[tuple[NormalizedName, Version], ...]:
+    words = "\n".join(line for core in cores for line in core.words)
+    in_conflict = {members[atom.member].name for core in cores for atom in core.atoms if atom.member >= 0}
+    return tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words)
+
+
+def _takes_placeholder(correction: Correction) -> bool:
+    """Tell whether edits lead to a release like 0.0.0, which only holds a name."""
+    names = {name for edit in correction.edits if edit.kind == "free" for name in edit.names}
+    versions = correction.solved.versions
+    return any(name in versions and not any(versions[name].release) for name in names)
+
+
+def _built(
+    order: ResolutionInputs, builds: Sequence[tuple[NormalizedName, Version]]
+) -> tuple[ResolutionInputs, LockRules, str]:
+    """Allow builds; gives the order with them, what that adds, and the `[[metadata]]` tables of it as far as known."""
+    from patchlock.locks import sdist_declarations  # which speaks HTTP
+
     build = Build(names=tuple(name for name, _ in builds), why="", source="", origin=order.app.origin)
-    rules = order.app.rules + LockRules(builds=(build,))
-    return dataclasses.replace(order, app=dataclasses.replace(order.app, rules=rules))
+    allowed = _beside(order, LockRules(builds=(build,)))
+    try:
+        stated, tables = sdist_declarations.stated(allowed, order.cache)
+    except PatchlockError:
+        return allowed, LockRules(builds=(build,)), ""
+    known = len(order.app.rules.metadata)
+    return stated, LockRules(builds=(build,), metadata=stated.app.rules.metadata[known:]), tables
+
+
+def _beside(order: ResolutionInputs, rules: LockRules) -> ResolutionInputs:
+    return dataclasses.replace(order, app=dataclasses.replace(order.app, rules=order.app.rules + rules))
 
 
 def _metadata(order: ResolutionInputs) -> str:
@@ -341,7 +408,7 @@ def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tri
     found = []
     for number, one in enumerate(tried):
         files = edits.applied(wanted, one.remedy, raw, order.requirements)
-        if files is not None and resolves(order, one.remedy, files) is not None:
+        if files is not None and resolves(_beside(order, one.beside), one.remedy, files) is not None:
             found.append(number)
     return tuple(found)
 

@@ -1,0 +1,166 @@
+"""ONNX Runtime where upstream requires the build for the CPU alone: which build computes on a profile's GPU; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from patchlock.catalogue.authoring.assembly import Written
+from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
+from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch, RequirementFile
+from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
+from patchlock.model import backends
+from patchlock.model.app import OptionalLists
+from patchlock.model.patch import Patch
+from patchlock.model.profile import Profile
+from patchlock.model.text_files import SourceText, decode
+from patchlock.patches import requirement_sources, targets
+from patchlock.patches.evaluation import Evaluator
+from patchlock.patches.ops.requirements.ops import RenameRequirement, SetRequirement
+from patchlock.patches.pip_requirements import RequirementLine
+
+SET = "onnxruntime-one-provider"
+"""The shared set that says what becomes of onnxruntime-gpu on each profile."""
+_CPU, _CUDA = canonicalize_name("onnxruntime"), canonicalize_name("onnxruntime-gpu")
+_EVERY = b"get_available_providers"
+_PRELOAD = (
+    "nothing requires torch, which loads CUDA's libraries: those of the extras count once the code calls "
+    "onnxruntime.preload_dlls() (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#preload-dlls)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """The app's files, and whom to ask what patches find in them."""
+
+    files: Files
+    evaluator: Evaluator
+    patches: Sequence[Patch]
+    """Of the set."""
+
+    def asks_for(self, provider: str, profile: Profile) -> bool:
+        """Tell whether it asks for an execution provider, by itself or once the set's patches are applied."""
+        of_profile = [one for one in self.patches if profile.name in one.profiles]
+        rewriting = [one for one in of_profile if provider in str(getattr(one.op, "replacement", ""))]
+        for path, data in self.files.items():
+            if path.suffix != ".py":
+                continue
+            if provider.encode() in data or _EVERY in data:
+                return True
+            for patch in rewriting:
+                source = decode(path, data) if targets.mentions(data, patch.literal) else None
+                if isinstance(source, SourceText) and self.evaluator.locate(patch.op, source).sites:
+                    return True
+        return False
+
+
+def repair(
+    located: Sequence[LocatedRequirement],
+    code: Code,
+    profiles: Iterable[Profile],
+    lists: Iterable[RequirementFile],
+    link: Callable[..., str],
+    *,
+    has_torch: bool,
+) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
+    """Take the build for a profile's GPU where the code asks for it; elsewhere say that the CPU computes.
+
+    Args:
+        located: the requirements of onnxruntime.
+        code: of the app.
+        profiles: of the catalogue.
+        lists: upstream's requirement files, with their extras.
+        link: names a place of upstream as a reader can open it, by path and line.
+        has_torch: torch is required, too.
+    """
+    if not located:
+        return (), ()
+    taken: dict[str, list[str]] = {}
+    unasked: dict[str, list[str]] = {}
+    without: list[str] = []
+    for profile in profiles:
+        build = _build(profile, code.patches, located, has_torch=has_torch)
+        if build is None:
+            without += [profile.name] if profile.back_end != "cpu" else []
+            continue
+        (provider,) = backends.providers([canonicalize_name(build.name)], "gpu")
+        wanted = taken if code.asks_for(provider, profile) else unasked
+        wanted.setdefault(str(build) if wanted is taken else provider, []).append(profile.name)
+    told = [f"{build} takes its place on {', '.join(names)}" for build, names in taken.items()]
+    told += [_PRELOAD] if any("[cuda" in build for build in taken) else []
+    told += [
+        f"it stays on the CPU on {', '.join(names)}, as the code never asks for {provider}"
+        for provider, names in unasked.items()
+    ]
+    told += [f"there is no build that fits for {', '.join(without)}"] if without else []
+    upstreams = _upstream_gpu(code.files, lists)
+    told += [f"upstream's {one.path}:{one.line} asks for {one.text}" for one in upstreams]
+    issue = Issue(
+        name="onnxruntime-on-cpu",
+        title="the ONNX Runtime that upstream requires computes on the CPU alone",
+        means="its ONNX models leave a GPU unused",
+        found=tuple(one.found for one in located),
+        remedy="; ".join(told),
+        is_slower=True,
+    )
+    return tuple(_section(Requirement(to), names, located, link) for to, names in taken.items()), (issue,)
+
+
+def _build(
+    profile: Profile, patches: Iterable[Patch], located: Iterable[LocatedRequirement], *, has_torch: bool
+) -> Requirement | None:
+    """Give the build for a profile's GPU; None where there is none in a version that upstream allows.
+
+    Where nothing requires torch, which brings CUDA's libraries, its extras do.
+    """
+    for patch in patches:
+        if profile.name not in patch.profiles:
+            continue
+        match patch.op:
+            case RenameRequirement(name=name, to=to) if name == _CUDA and canonicalize_name(to.name) != _CPU:
+                bounds = {str(one.requirement.specifier) for one in located}
+                return Requirement(f"{to.name}{bounds.pop()}") if len(bounds) == 1 else to
+            case SetRequirement(name=name, specifier=specifier) if name == _CUDA:
+                pins = [one.version for one in specifier if one.operator == "=="]
+                if all(one.requirement.specifier.contains(pin) for one in located for pin in pins):
+                    return Requirement(f"{_CUDA}{'' if has_torch else '[cuda,cudnn]'}{specifier}")
+            case _:
+                pass
+    return None
+
+
+def _upstream_gpu(files: Files, lists: Iterable[RequirementFile]) -> Iterator[Finding]:
+    """Find where upstream itself asks for a build for GPUs: in another requirement file, or in an extra."""
+    for one in lists:
+        source = decode(one.path, files[one.path])
+        if not isinstance(source, SourceText):
+            continue
+        extras = () if requirement_sources.is_pip(one.path) else tuple(requirement_sources.read(source).extras)
+        for line in requirement_sources.lines(source, OptionalLists(extras=extras)):
+            if isinstance(line, RequirementLine):
+                name = canonicalize_name(line.requirement.name)
+                if name != _CPU and backends.providers([name], "gpu"):
+                    yield Finding(path=one.path, line=line.line, text=str(line.requirement))
+
+
+def _section(
+    to: Requirement, profiles: Sequence[str], located: Sequence[LocatedRequirement], link: Callable[..., str]
+) -> ProposedPatch:
+    made = op("rename-requirement", name=_CPU, to=to)
+    if made is None:
+        raise ValueError(f"rename-requirement does not take {to}")  # a mistake of this module
+    checks = ensures(("no-requirement", {"name": _CPU}))
+    draft = Draft(op_name="rename-requirement", op=made, slug=slug(f"{to.name}-for-{_CPU}"), ensures=checks)
+    first = located[0].found
+    patch = dataclasses.replace(
+        draft.patch(draft.slug, dict.fromkeys(one.found.path for one in located)),
+        why=f"{_CPU} computes on the CPU alone, and the code asks for this profile's GPU",
+        source="https://onnxruntime.ai/docs/install/",
+        profiles=tuple(profiles),
+    )
+    comment = f"{first}; {link(first.path, first.line)}"
+    return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=checks))

@@ -1,0 +1,137 @@
+"""Write the smallest edits that resolve a conflict into a draft, for the profiles that have it."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.catalogue import pairs
+from patchlock.catalogue.authoring import drafts
+from patchlock.catalogue.authoring.assembly import Written
+from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
+from patchlock.catalogue.proposals.importers import Importers
+from patchlock.locks import relock
+from patchlock.locks.conflicts import explanation
+from patchlock.locks.conflicts.edits import bounded
+from patchlock.locks.conflicts.explanation import Explanation, Tried
+from patchlock.model.patch import Patch
+from patchlock.operations import proposal_scratch
+from patchlock.operations.proposal_scratch import LockSettings
+
+_SAME_SECONDS = 20
+"""For finding out whether another profile has the conflict too."""
+
+
+def mended(
+    proposal: Proposal, found: Explanation, trying: LockSettings, *, may_drop: bool
+) -> tuple[Proposal, list[str]] | None:
+    """Write the smallest edits that were found; None where there is none that a patch can do.
+
+    An app that goes without what it requires is the last resort: files of a later day come before.
+    """
+    fitting = [one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one))]
+    chosen = next(iter(fitting), None)
+    if chosen is None:
+        return None
+    return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying))
+
+
+def _profiles_in_need(proposal: Proposal, found: Explanation, chosen: Tried, trying: LockSettings) -> tuple[str, ...]:
+    """Name the profile that was tried, and those that have such a conflict too and can be locked with the edits."""
+    names = [trying.profile.name]
+    for profile in map(trying.catalogue.profile, trying.catalogue.profile_names()):
+        platform = next((one for one in profile.platforms if one == trying.platform), profile.platforms[0])
+        request = proposal_scratch.request_for(
+            proposal, dataclasses.replace(trying, profile=profile, platform=platform)
+        )
+        if profile == trying.profile or pairs.refusal_reason(request.app, profile, platform) is not None:
+            continue
+        order, raw = relock.collect_inputs(request, relock.Kept())
+        is_in = (explanation.is_in(order, raw, one, seconds=_SAME_SECONDS) for one in found.conflicts)
+        if any(is_in) and explanation.applicable_remedies(order, raw, [chosen]):
+            names.append(profile.name)
+    return tuple(names)
+
+
+def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
+    return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
+
+
+def _bounds_only(table: str, names: Collection[NormalizedName], profiles: set[str]) -> bool:
+    """Tell whether a table bounds one of some distributions, on some profiles alone."""
+    return any(
+        canonicalize_name(Requirement(one["requirement"]).name) in names and set(one["profiles"]) <= profiles
+        for one in tomllib.loads(table).get("constraint", [])
+    )
+
+
+def _with(
+    proposal: Proposal, chosen: Tried, trying: LockSettings, profiles: Collection[str]
+) -> tuple[Proposal, list[str]]:
+    """Add the patches of a set of edits for some profiles; one that replaces another by its id stands in its place.
+
+    What bounds a distribution that is dropped goes with it: it would bound nothing.
+    """
+    others = [name for name in trying.catalogue.profile_names() if name not in profiles]
+    remedy = chosen.remedy
+    if others:
+        app = trying.catalogue.app(proposal_scratch.write(proposal, trying.catalogue.root).parent.name)
+        remedy = bounded(remedy, app.patches, sorted(profiles), others)
+    own = {section.written.patch.id: section for section in proposal.sections}
+    theirs = {patch.id: name for name, one in trying.sets.items() for patch in one.patches}
+    taken = {one.name: one for one in proposal.sets}
+    added = []
+    for written in remedy.written:
+        patch = written.patch
+        same = next((one.written.patch for one in own.values() if _is_same_elsewhere(one.written.patch, patch)), None)
+        if same is not None:
+            patch = dataclasses.replace(same, profiles=(*same.profiles, *patch.profiles))
+            own[same.id] = dataclasses.replace(own[same.id], written=dataclasses.replace(written, patch=patch))
+            added.append(f"patch {patch.id}, for {', '.join(sorted(profiles))} too")
+            continue
+        if patch.id in theirs and theirs[patch.id] in taken:
+            name = theirs[patch.id]
+            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch.id))
+        own[patch.id] = _section(proposal, written)
+        added.append(f"patch {patch.id}: {patch.why}")
+    changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
+    dropped = _drops(chosen)
+    importers = trying.importers() if dropped else Importers()
+    listed = [
+        f"{c.member.requirement} → {c.after or f'(dropped: {importers.told(c.member.name)})'}"
+        for c in changes.values()
+        if c.member is not None
+    ]
+    remark = f"edits that were tried with uv: {'; '.join(listed)}; look whether the app works with them"
+    return (
+        dataclasses.replace(
+            proposal,
+            sections=tuple(own.values()),
+            sets=tuple(taken.values()),
+            tables=tuple(one for one in proposal.tables if not _bounds_only(one, dropped, set(profiles))),
+            remarks=tuple(dict.fromkeys((*proposal.remarks, remark))),
+        ),
+        added,
+    )
+
+
+def _is_same_elsewhere(known: Patch, new: Patch) -> bool:
+    """Tell whether a patch does for other profiles what a new one does."""
+    is_same = (known.op, known.paths) == (new.op, new.paths) and known.id != new.id
+    return is_same and bool(known.profiles and new.profiles)
+
+
+def _section(proposal: Proposal, written: Written) -> ProposedPatch:
+    patch = written.patch
+    path = patch.paths[0] if patch.paths else ""
+    source = proposal.link(PurePosixPath(path)) if patch.source == drafts.SOURCE else patch.source
+    why = "the lock cannot be made with what upstream asks for" if patch.why == drafts.WHY else patch.why
+    made = dataclasses.replace(written, patch=dataclasses.replace(patch, why=why, source=source))
+    return ProposedPatch(
+        comment="The smallest edit with which uv resolves; look whether the app works with it.", written=made
+    )
