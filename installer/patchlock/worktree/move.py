@@ -126,6 +126,7 @@ def move(
     brings_branch: bool = False,
     forget: bool = False,
     by_meaning: ByMeaning | None = None,
+    fork_of: CommitId | None = None,
     app: str = "",
 ) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
@@ -144,6 +145,7 @@ def move(
             from the commit that the tree was last patched at.
         forget: the patches are taken out: nothing is applied afterwards.
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
+        fork_of: as in `Goal`.
         app: the app that is installed there, for messages; "" where it is a folder of the user's.
 
     Raises:
@@ -159,6 +161,7 @@ def move(
     goal = Goal(
         base=base,
         target=target,
+        fork_of=fork_of,
         restore_all=restore_all,
         by_meaning=by_meaning,
         own=_own_versions(tree, base),

@@ -58,6 +58,8 @@ class PatchSet:
     """Upstream's address, "" where the catalogue has none."""
     branch: str = ""
     """Of upstream."""
+    others: tuple[tuple[str, tuple[Patch, ...]], ...] = ()
+    """Other profiles, each with the app's patches for it; one of those that have the same patches."""
     refused: str = ""
     """Why the catalogue does not support the app on the profile, a clause; "" where it does."""
 

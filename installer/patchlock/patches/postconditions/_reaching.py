@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
 _WALKERS = frozenset({"next", "filter", "iter", "enumerate", "sorted", "reversed", "max", "min", "zip", "map"})
+_OWN_QUESTIONS = {"privateuseone": "directml.is_available"}
 _Display = ast.List | ast.Tuple | ast.Set
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -38,6 +39,8 @@ def unmatched(
 ) -> Iterator[int]:
     """Give the lines that take a GPU only where CUDA is, in functions that never name the machine's device.
 
+    Not in a file that asks itself whether the machine's device is there: it chooses among devices in its own way.
+
     Args:
         machine: where CUDA is absent.
         reached: all expressions that run there.
@@ -48,6 +51,10 @@ def unmatched(
     reaching: set[ast.AST | None] = set()
     for place in reached:
         alive.add(id(place.node))
+        if isinstance(place.node, ast.Call) and _OWN_QUESTIONS.get(machine.kind, f"{machine.kind}.is_available") in (
+            name_of(place.node.func)
+        ):
+            return
         if machine.may_be_own(place.node):
             reaching.add(_scope(place))
     only = [place for place in with_cuda if id(place.node) not in alive]

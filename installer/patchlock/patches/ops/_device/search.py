@@ -70,9 +70,17 @@ class Search:
 
     def finish(self) -> None:
         """Refuse what takes a GPU only where CUDA is, in functions that never come to the machine's device."""
-        for node, scope in self._only_cuda if not self.found.refusals else ():
+        if self._only_cuda and (self.found.refusals or self._asks_for_own()):
+            return
+        for node, scope in self._only_cuda:
             if id(scope) not in self._reaching and not self._names_own(scope or self.module.tree):
                 self.found.refusals.append(Refusal.ambiguous(node.lineno, _ONLY_CUDA.format(self.device)))
+
+    def _asks_for_own(self) -> bool:
+        """Tell whether the file asks itself for the machine's device: then it chooses among devices in its own way."""
+        owner = {"privateuseone": "directml"}.get(self.guards.kind, self.guards.kind)
+        nodes = (node for node in ast.walk(self.module.tree) if isinstance(node, ast.Attribute))
+        return any(node.attr == "is_available" and last_name(node.value).endswith(owner) for node in nodes)
 
     def _names_own(self, scope: ast.AST) -> bool:
         """Tell whether a function names the machine's device, or something that may hold it."""
