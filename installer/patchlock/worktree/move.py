@@ -48,7 +48,9 @@ class Moved:
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
     unstaged: tuple[PurePosixPath, ...] = ()
-    """Files whose staged version met what upstream has changed: it is kept under the ref `before`."""
+    """Files whose staged version met what upstream has changed, or makes room for a conflict."""
+    staged_in: str = ""
+    """The commit, behind the ref `before`, that keeps those versions; "" where there are none."""
     replaced: tuple[ReplacedEdit, ...] = ()
     """Edits of the user's that patches have replaced, in lines that both change."""
     left_stash: bool = False
@@ -203,7 +205,8 @@ def move(
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
         replaced=tuple(sorted(plan.replaced, key=lambda edit: (edit.path, edit.line))),
-        unstaged=tuple(sorted(plan.unstaged.keys() - plan.conflicts.keys())),
+        unstaged=tuple(sorted(plan.unstaged)),
+        staged_in=plan.staged_in,
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
         left_stash=bool(plan.resolved) and not left and _is_autostash(tree),
@@ -253,6 +256,7 @@ def _journal_of(
         )
         if plan.unstaged:
             _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
+            plan.staged_in = commit_of(tree.repository, before) or ""
     touched = {*plan.puts, *plan.removes}
     edited = {path: snapshot.files[path] for path in touched & plan.edited if path in snapshot.files}
     if edited:
