@@ -479,6 +479,8 @@ def _kept(tree: Tree, moved: Moved) -> str:
     if moved.unstaged:
         verb = "is" if len(moved.unstaged) == 1 else "are"
         names = command_lines.joined(map(str, moved.unstaged))
-        stage = f"git -C {command_lines.quoted(str(tree.root))} restore --staged --source {moved.staged_in[:12]} {names}"
+        stage = (
+            f"git -C {command_lines.quoted(str(tree.root))} restore --staged --source {moved.staged_in[:12]} {names}"
+        )
         told += f"; {', '.join(map(str, moved.unstaged))} {verb} no longer staged: `{stage}` stages your version again"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told
