@@ -432,7 +432,9 @@ def _end_conflicts(tree: Tree, app: str) -> None:
     Raises:
         SourceConflictError: he has not.
     """
-    left = conflicted(tree)
+    journal = _journal.read(tree, _journal.CONFLICTS)
+    known = map(PurePosixPath, journal.conflicts if journal else ())
+    left = conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))  # staged or committed, too
     if left:
         source = command_lines.quoted(str(tree.root))
         again = f"patch {'undo' if waits_for_undo(tree) else 'apply --continue'} --source {source}"
@@ -451,7 +453,6 @@ def _end_conflicts(tree: Tree, app: str) -> None:
             where=str(tree.root),
             remedy=f"choose between the two sides in each, and {go_on}",
         )
-    journal = _journal.read(tree, _journal.CONFLICTS)
     if journal is None:
         return
     _keep_choices(tree, journal)
