@@ -194,6 +194,10 @@ def test_edit_within_an_inserted_block_of_a_fork_is_seen_in_a_fresh_clone(
         shown = '`forced = os.environ.get("DEVICE") …` stands here in an edited form'
         [told] = caught.value.evidence
         assert told == f"forced: app.py:5: ambiguous: {shown}; write it as the patch has it, or remove it"
+        answers = (clone_patches.status(trees.open_tree(one), wanted, tmp_path / "cache")[2] for one in (clone, fresh))
+        local, there = ([(outcome.kind, outcome.detail) for outcome in answer] for answer in answers)
+        assert local == there
+        assert local[0][0] is OutcomeKind.DRIFTED
     assert read(fresh) == mine
 
 

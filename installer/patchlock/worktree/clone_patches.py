@@ -481,7 +481,7 @@ def _in_tree(
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
-        return outcome
+        return _drifted_in_commit(tree, wanted, outcome, evaluator)
     path = wanted.directory / outcome.path
     path = names.get(path, path)
     if path in conflicts:
@@ -501,3 +501,17 @@ def _in_tree(
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
     return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
+
+
+def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
+    """Say of a patch that is refused as a commit of the user's has it in an edited form what it is where he made it."""
+    if outcome.path is None or outcome.kind is not OutcomeKind.AMBIGUOUS or not tree.is_clone:
+        return outcome
+    path = wanted.directory / outcome.path
+    present = _snapshot.stored(tree, [path])[path] or b""
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    edited = engine.edited_places(patch, outcome.path, present, evaluator)
+    if not edited or len(edited) != len(outcome.sites):
+        return outcome
+    problems = engine.failed_ensures(patch, outcome.path, present, evaluator) or edited
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
