@@ -233,6 +233,16 @@ ALONE += [
         id="loop",
     ),
     pytest.param(
+        f'd = ["cpu"]\nif {ASK}:\n    d.insert(0, "cuda")\n',
+        'd = ["cpu"]\nif torch.xpu.is_available():\n    d.insert(0, "xpu")\n',
+        id="inserted",
+    ),
+    pytest.param(
+        f'if {ASK}:\n    x = x.cuda()\n    torch.cuda.empty_cache()\na = 1\nif {ASK}:\n    y = y.to("cuda")\n',
+        'if torch.xpu.is_available():\n    x = x.to("xpu")\n    torch.cuda.empty_cache()\na = 1\nif torch.xpu.is_available():\n    y = y.to("xpu")\n',
+        id="moved",
+    ),
+    pytest.param(
         f'd = next(d for d in ["cpu", "cuda"] if d != "cuda" or {ASK})\n',
         f'd = next(d for d in ["cpu", "xpu", "cuda"] if d != "cuda" or {ASK})\n',
         id="the-first-that-fits",
@@ -250,9 +260,10 @@ def test_where_cuda_alone_decides_the_gpu_is_taken(before: str, after: str) -> N
 
 LOST = [
     pytest.param(f'for d in ("cuda", "cpu"):\n    if d == "cpu" or {ASK}:\n        break\n', 1, id="loop"),
-    pytest.param(f"x = load()\nif {ASK}:\n    x = x.cuda()\n", 3, id="moved"),
+    pytest.param(
+        f"x = load()\nif {ASK}:\n    x = x.cuda()\n    torch.cuda.current_stream().wait()\n", 3, id="with-a-stream"
+    ),
     pytest.param(f'if not {ASK}:\n    raise E\nx.to("cuda")\n', 3, id="nothing-else"),
-    pytest.param(f'd = ["cpu"]\nif {ASK}:\n    d.insert(0, "cuda")\n', 3, id="inserted"),
     pytest.param(f'd = "cpu"\nif not cpu:\n    d = "cuda" if {ASK} else d\n', 3, id="else-what-it-was"),
 ]
 

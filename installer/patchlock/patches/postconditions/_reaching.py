@@ -152,8 +152,8 @@ def _is_unknown(machine: Machine, test: ast.expr | None) -> bool:
 
 def _is_of_cuda(place: Around) -> bool:
     """Tell whether an expression is an argument of `torch.cuda.…`, or is compared: it decides no device."""
-    parent = place.parents[0]
-    return isinstance(parent, ast.Compare) or (isinstance(parent, ast.Call) and ".cuda." in name_of(parent.func))
+    around = (node for node in place.parents if isinstance(node, ast.Call))
+    return isinstance(place.parents[0], ast.Compare) or any(".cuda." in name_of(call.func) for call in around)
 
 
 def _walked_names(node: ast.AST) -> Iterator[str]:
@@ -210,10 +210,15 @@ def _is_looked_up(absent: Machine, present: Machine, node: ast.expr) -> bool:
             pass
         case _:
             return False
-    held = [table, *absent.values.get(name_of(table).split(".")[-1], [])]
+    held = [table, *_given(absent, table)]
     said = [*getattr(node, "args", [])[1:], *(item for one in held for item in _items(one))]
     devices = {device_in(item) for item in said}
     return "cpu" in devices and len(devices) > 1 and _asks_inside(absent, present, key)
+
+
+def _given(machine: Machine, node: ast.expr) -> list[ast.expr]:
+    """Give all that the file gives to a name, and nothing for what is no name."""
+    return machine.values.get(name_of(node).split(".")[-1], []) if isinstance(node, ast.Name | ast.Attribute) else []
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
@@ -239,7 +244,7 @@ def _lost_in_loop(absent: Machine, present: Machine, loop: ast.AST) -> Iterator[
         pairs = [(one.target, one.iter) for one in loop.generators]
         tests = [test for one in loop.generators for test in one.ifs]
     for target, source in pairs:
-        displays = [source, *absent.values.get(name_of(source).split(".")[-1], [])]
+        displays = [source, *_given(absent, source)]
         if not any(absent.kind in map(device_in, _items(display)) for display in displays):
             continue
         for test in tests:

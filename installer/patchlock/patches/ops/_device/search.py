@@ -27,6 +27,7 @@ from patchlock.patches.ops.syntax import Module, Positioned, last_name
 
 _UNREACHABLE = "without CUDA it takes no other GPU, and no edit of this choice alone is right"
 _ONLY_CUDA = "it takes a GPU only where there is CUDA; write there what is to run on `{}`, or leave the patch out"
+_QUESTIONS = {"mps": "torch.backends.mps.is_available()", "xpu": "torch.xpu.is_available()"}
 _WALKERS = frozenset({"next", "filter", "iter", "enumerate", "sorted", "reversed", "max", "min", "zip", "map"})
 _TYPES = {"type", "set_default_tensor_type"}
 _DISPLAYS = ast.List | ast.Tuple | ast.Set
@@ -65,6 +66,10 @@ class Search:
     """The function around the node that is looked at."""
     _reaching: set[int] = dataclasses.field(default_factory=set)
     """Functions in which a change puts the machine's device."""
+    _chosen: set[int] = dataclasses.field(default_factory=set)
+    """Statements that belong to a choice that was decided."""
+    _revived: set[int] = dataclasses.field(default_factory=set)
+    """Statements that ask for the machine's device now, where they asked for CUDA."""
     _only_cuda: list[tuple[ast.expr, ast.AST | None]] = dataclasses.field(default_factory=list)
     """What takes a GPU, and runs only where CUDA is, with the function around it."""
 
@@ -107,7 +112,12 @@ class Search:
             self._done.add(id(node))
             return
         if isinstance(node, ast.If):
+            decided = len(self.found.changes) + len(self.found.refusals)
             self._choosing_statement(spot, node)
+            if len(self.found.changes) + len(self.found.refusals) != decided:
+                self._chosen |= {id(inner) for inner in ast.walk(node) if isinstance(inner, ast.If)}
+            elif id(node) not in self._chosen:
+                self._revive(spot, node)
             self._remember_branches(spot, node)
         elif isinstance(node, ast.Match):
             self._matching_statement(spot, node)
@@ -117,6 +127,8 @@ class Search:
             self._expression(spot, node)
 
     def _expression(self, spot: Spot, node: ast.expr) -> None:
+        if self._is_dead(spot) != spot.is_dead:
+            spot = spot._replace(is_dead=False)
         is_off = spot.is_unchosen if self.always else spot.is_dead
         match node:
             case ast.IfExp() | ast.BoolOp() | ast.Subscript() if choice := choice_of(self.guards, node):
@@ -211,6 +223,36 @@ class Search:
                 if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Constant):
                     needed = bool(inner.value.value) is is_dead
                     self._answers_here(spot).update((name, needed) for name in _names(inner.targets, ast.Store))
+
+    def _revive(self, spot: Spot, node: ast.If) -> None:
+        """`if torch.cuda.is_available(): x = x.cuda()`: where that is all that moves `x`, it asks for the device."""
+        is_right = self.device == "cpu" or self.always or spot.is_dead or self._asks_for_own()
+        if is_right or not self.guards.rules_out(node.test, True) or not self.guards.asks(node.test):
+            return
+        inner = [child for statement in node.body for child in ast.walk(statement)]
+        is_moved = any(calls.is_method(self.names, child) or is_device(child) for child in inner)
+        is_plain = not any(
+            isinstance(child, ast.If | ast.IfExp | ast.While | ast.FunctionDef) for child in inner
+        ) and all(
+            function in calls.HARMLESS
+            for child in inner
+            if isinstance(child, ast.Call) and (function := calls.function_of(self.names, child.func))
+        )
+        is_left = self._names_own(spot.function or self.module.tree) or any(id(child) in self._done for child in inner)
+        if not is_moved or not is_plain or is_left or self._wishes(spot, node.test) != []:
+            return
+        change = device_changes.code(self.module, node.test, _QUESTIONS.get(self.guards.kind, "True"))
+        self._decide(node.test, change, is_settled=False)
+        self._revived.add(id(node))
+
+    def _is_dead(self, spot: Spot) -> bool:
+        """Tell whether a node never runs without CUDA, after what was changed around it."""
+        here: Spot | None = spot if spot.is_dead and self._revived else None
+        while here is not None:
+            if id(here.parent) in self._revived and here.field == "body":
+                return False
+            here = here.around
+        return spot.is_dead
 
     def _remember_only_cuda(self, spot: Spot, node: ast.expr) -> None:
         is_other = self._device_for(spot) == self.device != "cpu"
