@@ -21,8 +21,8 @@ from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
+    _committed_patches,
     _snapshot,
-    committed_patches,
     manifest,
     move,
     patch_cache,
@@ -30,9 +30,9 @@ from patchlock.worktree import (
     upstream_cache,
     upstream_files,
 )
+from patchlock.worktree._committed_patches import Committed
 from patchlock.worktree._goal import ByMeaning
 from patchlock.worktree._merge import is_converted, to_lf
-from patchlock.worktree.committed_patches import Committed
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
@@ -162,7 +162,7 @@ def _of_other_profile(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Com
     """Find the patches of another profile that the clone's commits hold."""
     if not wanted.others or not tree.is_clone:
         return None
-    return committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
+    return _committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
 
 
 def _told_other(tree: Tree, other: Committed | None) -> tuple[str, ...]:
