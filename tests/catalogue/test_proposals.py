@@ -15,6 +15,7 @@ from packaging.version import Version
 from patchlock.catalogue.proposals import (
     _gpu_packages,
     conda_packages,
+    device_switches,
     findings,
     importers,
     module_repairs,
@@ -591,6 +592,25 @@ def test_app_that_asks_for_its_own_version_gets_metadata(code: str, is_found: bo
     assert [one.written.patch.paths for one in sections] == (
         [("src/my_app-1.2.dist-info/METADATA",)] if is_found else []
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        (
+            'ON = cast(os.environ.get("A_MPS", "False"))\nif mps() and ON:\n    d = "mps"\n',
+            ("Metal only where A_MPS is set: a.py:2",),
+        ),
+        ('d = "xpu" if os.getenv("A_XPU") == "1" else "cpu"\n', ("XPU only where A_XPU is set: a.py:1",)),
+        ('if os.environ.get("A_MPS", "1"):\n    d = "mps"\n', ()),
+        ('if not os.environ.get("NO_MPS"):\n    d = "mps"\n', ()),
+        ('if os.environ.get("DEVICE") == "mps":\n    d = "mps"\n', ()),
+        ('if mps() or os.environ.get("A_MPS"):\n    d = "mps"\n', ()),
+    ],
+    ids=["by-a-name", "itself", "on-by-default", "off-switch", "device-of-the-user", "either"],
+)
+def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[str, ...]) -> None:
+    assert device_switches.read(Trees(tree({"a.py": code}))) == tuple(f"upstream uses {one}" for one in wanted)
 
 
 def test_issues_are_ranked_by_what_they_stop() -> None:

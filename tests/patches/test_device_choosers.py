@@ -202,9 +202,97 @@ ALONE = [
 ]
 
 
+ALONE += [
+    pytest.param(f'd = "cuda"\nif not {ASK}:\n    d = "cpu"\n', f'd = "xpu"\nif not {ASK}:\n    d = "xpu"\n', id="afterwards"),
+    pytest.param(
+        f'd, t = ("cuda", f16) if {ASK} else ("cpu", f32)\n', f'd, t = ("cuda", f16) if {ASK} else ("xpu", f32)\n', id="pairs"
+    ),
+    pytest.param(
+        f'd, t = "cpu", f32\nif {ASK}:\n    d, t = "cuda", f16\n', f'd, t = "xpu", f32\nif {ASK}:\n    d, t = "cuda", f16\n', id="late-pairs"
+    ),
+    pytest.param(
+        f'd = "cpu"\na = b = c = e = 1\nprint(a)\nprint(b)\nprint(c)\nif {ASK}:\n    d = "cuda"\n',
+        f'd = "xpu"\na = b = c = e = 1\nprint(a)\nprint(b)\nprint(c)\nif {ASK}:\n    d = "cuda"\n',
+        id="long-before",
+    ),
+    pytest.param(
+        f'def f(d="cpu"):\n    if {ASK}:\n        d = "cuda"\n    return d\n',
+        f'def f(d="xpu"):\n    if {ASK}:\n        d = "cuda"\n    return d\n',
+        id="by-default",
+    ),
+    pytest.param(
+        f'def f(device):\n    if not {ASK}:\n        device = "cpu"\n    return device, "cuda"\n',
+        f'def f(device):\n    if not {ASK}:\n        device = "xpu"\n    return device, "xpu"\n',
+        id="in-spite-of-the-caller",
+    ),
+    pytest.param(f'def ok():\n    return {ASK}\nd = "cuda" if ok() else "cpu"\n', f'def ok():\n    return {ASK}\nd = "xpu"\n', id="helper"),
+    pytest.param('d = "cuda" if shutil.which("nvidia-smi") is not None else "cpu"\n', 'd = "xpu"\n', id="driver"),
+    pytest.param(
+        'for d in ("cuda", "cpu"):\n    try:\n        x.to(d)\n    except E:\n        continue\n',
+        'for d in ("xpu", "cuda", "cpu"):\n    try:\n        x.to(d)\n    except E:\n        continue\n',
+        id="loop",
+    ),
+    pytest.param(
+        f'd = ["cpu"]\nif {ASK}:\n    d.insert(0, "cuda")\n',
+        'd = ["cpu"]\nif torch.xpu.is_available():\n    d.insert(0, "xpu")\n',
+        id="inserted",
+    ),
+    pytest.param(
+        f'if {ASK}:\n    x = x.cuda()\n    torch.cuda.empty_cache()\na = 1\nif {ASK}:\n    y = y.to("cuda")\n',
+        'if torch.xpu.is_available():\n    x = x.to("xpu")\n    torch.cuda.empty_cache()\na = 1\nif torch.xpu.is_available():\n    y = y.to("xpu")\n',
+        id="moved",
+    ),
+    pytest.param(
+        f'd = next(d for d in ["cpu", "cuda"] if d != "cuda" or {ASK})\n',
+        f'd = next(d for d in ["cpu", "xpu", "cuda"] if d != "cuda" or {ASK})\n',
+        id="the-first-that-fits",
+    ),
+    pytest.param('KINDS = ["cuda", "cpu"]\nd = next(filter(works, KINDS))\n', 'KINDS = ["xpu", "cuda", "cpu"]\nd = next(filter(works, KINDS))\n', id="list-by-name"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("before", "after"), ALONE)
 def test_where_cuda_alone_decides_the_gpu_is_taken(before: str, after: str) -> None:
     assert patched(XPU, before.encode()).decode() == after
+    assert ensure_of(XPU).problems(PATH, before.encode())
+    assert ensure_of(XPU).problems(PATH, after.encode()) == ()
+
+
+LOST = [
+    pytest.param(f'for d in ("cuda", "cpu"):\n    if d == "cpu" or {ASK}:\n        break\n', 1, id="loop"),
+    pytest.param(
+        f"x = load()\nif {ASK}:\n    x = x.cuda()\n    torch.cuda.current_stream().wait()\n", 3, id="with-a-stream"
+    ),
+    pytest.param(f'if not {ASK}:\n    raise E\nx.to("cuda")\n', 3, id="nothing-else"),
+    pytest.param(f'd = "cpu"\nif not cpu:\n    d = "cuda" if {ASK} else d\n', 3, id="else-what-it-was"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), LOST)
+def test_what_only_cuda_reaches_is_refused(text: str, line: int) -> None:
+    located = locate(XPU, text)
+    assert not located.edits
+    assert [one.line for one in located.refusals] == [line]
+    assert [one.partition(":")[0] for one in ensure_of(XPU).problems(PATH, text.encode())] == [f"line {line}"]
+    assert not locate(CPU, text).refusals
+
+
+SEEN_BY_THE_ENSURE = [
+    pytest.param('try:\n    torch.cuda.init()\n    d = "xpu"\nexcept Exception:\n    d = "cpu"\n', 5, id="tried"),
+    pytest.param('K = {True: "xpu", False: "cpu"}\nd = K[' + ASK + "]\n", 2, id="table"),
+    pytest.param('K = {1: "xpu"}\nd = K.get(torch.cuda.device_count(), "cpu")\n', 2, id="table-with-a-default"),
+    pytest.param(f'K = ["cpu", "cuda"]\nd = K[int({ASK})]\n', 1, id="numbered"),
+    pytest.param(f'd = max(("cpu", 0), ("cuda", {ASK}), key=second)[0]\n', 1, id="greatest"),
+    pytest.param(f'for d, ok in [("cuda", {ASK}), ("cpu", True)]:\n    if ok:\n        break\n', 1, id="pairs"),
+    pytest.param(f'GPU = "xpu"\nCPU = "cpu"\nd = GPU if {ASK} else CPU\n', 3, id="named"),
+    pytest.param(f'def f():\n    if {ASK}:\n        return GPU\n    return CPU\nGPU = "xpu"\nCPU = "cpu"\n', 4, id="returned"),
+    pytest.param(f'd = next((d for d in ["xpu", "cpu"] if {ASK}), "cpu")\n', 1, id="passed-over"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line"), SEEN_BY_THE_ENSURE)
+def test_the_ensure_sees_that_the_device_is_not_reached(text: str, line: int) -> None:
+    assert f"line {line}: it takes the CPU where there is no CUDA" in ensure_of(XPU).problems(PATH, text.encode())
 
 
 REFUSED = [

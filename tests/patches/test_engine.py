@@ -319,4 +319,5 @@ def test_what_somebody_has_edited_stays_if_the_promise_holds(line: str, kind: Ou
     patched = run(patches(one=ASKED), a_py=f"import helper\ndevice = a\n{line}\nhelper.tell(device)\n".encode())
     [outcome] = patched.outcomes
     assert (outcome.kind, list(outcome.sites)) == (kind, sites)
+    assert "edited form" in outcome.detail
     assert (patched.changes, patched.failures) == ((), ())

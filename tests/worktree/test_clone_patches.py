@@ -194,7 +194,59 @@ def test_edit_within_an_inserted_block_of_a_fork_is_seen_in_a_fresh_clone(
         shown = '`forced = os.environ.get("DEVICE") …` stands here in an edited form'
         [told] = caught.value.evidence
         assert told == f"forced: app.py:5: ambiguous: {shown}; write it as the patch has it, or remove it"
+        answers = (clone_patches.status(trees.open_tree(one), wanted, tmp_path / "cache")[2] for one in (clone, fresh))
+        local, there = ([(outcome.kind, outcome.detail) for outcome in answer] for answer in answers)
+        assert local == there
+        assert local[0][0] is OutcomeKind.DRIFTED
     assert read(fresh) == mine
+
+
+DEVICE = """
+op = "device-literals"
+paths = ["**/*.py"]
+literal = ["cuda"]
+device = "{0}"
+ensure = [{{ check = "without-cuda", device = "{0}" }}]
+"""
+
+
+@pytest.mark.parametrize("how", ["fresh", "edited", "shallow"])
+def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Path, how: str) -> None:
+    on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
+    metal = dataclasses.replace(
+        WANTED, profile="metal", patches=on_metal, others=(("cpu", on_cpu),), digest=Sha256("1" * 64)
+    )
+    cache = tmp_path / "cache"
+    upstreams = FILE + 'old = "cuda" if torch.cuda.is_available() else "cpu"\n'
+    commit(clone, app=upstreams)
+    clone_patches.apply(trees.open_tree(clone), cpu, cache)
+    commit(clone, app=read(clone) + ("mine = 1\n" if how == "edited" else ""))
+    committed = read(clone)
+    fresh = tmp_path / "fresh"
+    git(tmp_path, "clone", "-q", *(["--depth=1"] if how == "shallow" else []), clone.as_uri(), str(fresh))
+    done = clone_patches.apply(trees.open_tree(fresh), metal, cache)
+    assert done is not None
+    if how == "shallow":
+        assert 'device = "cpu"' in read(fresh)
+        [told] = done.warnings
+        assert told.startswith(
+            "your commits have the patches of cpu, and the clone lacks upstream's commit before them"
+        )
+        assert told.endswith(
+            f"in app.py, and perhaps in others; get it with `git -C {fresh} fetch --unshallow` and run this again"
+        )
+        return
+    expected = committed.replace('device = "cpu"', 'device = "mps"').replace(
+        '"cuda" if torch.cuda.is_available() else "cpu"', '"mps"'
+    )
+    assert read(fresh) == expected
+    assert done.warnings == ("your commits have the patches of cpu; those of this profile take their place",)
+    _, _, outcomes = clone_patches.status(trees.open_tree(fresh), metal, cache)
+    assert [outcome.kind for outcome in outcomes] == [OutcomeKind.ALREADY_OURS]
+    assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
+    clone_patches.undo(trees.open_tree(fresh))
+    assert read(fresh) == committed
 
 
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:

@@ -257,6 +257,19 @@ def test_undo_leaves_what_the_user_made_of_both_sides_to_him(clone: Path) -> Non
     assert (read(clone), known and known.name) == (both, "test")
 
 
+def test_undo_waits_while_its_conflict_markers_are_committed(clone: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(PATCHED.replace("choose()", "choose('mine')"))
+    assert clone_patches.undo(trees.open_tree(clone)).conflicts
+    git(clone, "commit", "-q", "-a", "-m", "committed too early")
+    for _ in range(2):
+        with pytest.raises(SourceConflictError, match=r"app\.py:5,9 still has conflict markers"):
+            clone_patches.undo(trees.open_tree(clone))
+    (clone / "app.py").write_text(FILE)
+    assert clone_patches.undo(trees.open_tree(clone)).conflicts == ()
+    assert move.applied(trees.open_tree(clone)) is None
+
+
 @pytest.mark.parametrize("place", ["the clone", "a fresh clone"])
 def test_conflict_markers_that_the_user_has_committed_are_no_success(clone: Path, upstream: Path, place: str) -> None:
     _conflict(clone, upstream)

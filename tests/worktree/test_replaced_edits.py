@@ -91,6 +91,14 @@ def test_committed_edit_of_a_fork_that_is_replaced_is_said_too(edited: Path, ups
     assert undo(edited) == (MINE, False)
 
 
+def test_reverted_commit_of_a_fork_is_no_edit(edited: Path) -> None:
+    commit(edited)
+    git(edited, "update-ref", "refs/remotes/origin/main", "HEAD")  # as after a push to the fork
+    (edited / "requirements.txt").write_text(OLD)
+    commit(edited, other="x = 2\n")
+    assert said(apply(edited)) == []
+
+
 def test_line_that_upstream_has_changed_is_no_edit_of_the_user(edited: Path, upstream: Path) -> None:
     git(edited, "checkout", "-q", "requirements.txt")
     assert said(apply(edited, dataclasses.replace(BOTH, url=str(upstream), branch="main"))) == []

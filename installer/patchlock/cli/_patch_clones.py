@@ -151,7 +151,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
-    _output.echo(f"{_taken_out(tree, moved)}{_kept(moved)}")
+    _output.echo(f"{_taken_out(tree, moved)}{_kept(tree, moved)}")
     if is_committed:
         way = "commit what has changed to take them out there too" if moved.written else "so they stay in your files"
         _output.echo(f"your last commit still has patches: {way}")
@@ -387,7 +387,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     warn(done.warnings)
     written = len(done.moved.written)
     told = f"{written} file{'' if written == 1 else 's'} written" if written else "no file had to be changed"
-    _output.echo(f"{told}{_kept(done.moved)}")
+    _output.echo(f"{told}{_kept(tree, done.moved)}")
     if done.moved.left_stash and not conflicts:
         drop = f"git -C {command_lines.quoted(str(tree.root))} stash drop"
         _output.echo(f"your files have all that git's autostash, stash@{{0}}, has kept; remove it: `{drop}`")
@@ -472,11 +472,15 @@ def _moved(moved: Moved) -> dict[str, object]:
     }
 
 
-def _kept(moved: Moved) -> str:
+def _kept(tree: Tree, moved: Moved) -> str:
     kept = [*moved.merged, *moved.kept]
     edits = "your other edits" if moved.replaced else "your edits"
     told = f"; {edits} are kept in {', '.join(map(str, kept))}" if kept else ""
     if moved.unstaged:
         verb = "is" if len(moved.unstaged) == 1 else "are"
-        told += f"; {', '.join(map(str, moved.unstaged))} {verb} no longer staged, see `patchlock patch status`"
+        names = command_lines.joined(map(str, moved.unstaged))
+        stage = (
+            f"git -C {command_lines.quoted(str(tree.root))} restore --staged --source {moved.staged_in[:12]} {names}"
+        )
+        told += f"; {', '.join(map(str, moved.unstaged))} {verb} no longer staged: `{stage}` stages your version again"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told

@@ -85,6 +85,8 @@ class Located:
     """Places that need the patch; one or more edits each."""
     settled: tuple[Site, ...] = ()
     """Places that are already as the patch wants them."""
+    is_alike: bool = False
+    """Some of what is settled is an edited form of what the patch writes, known by what it does."""
     refusals: tuple[Refusal, ...] = ()
     after: Located | None = field(default=None, compare=False, repr=False)
     """What the op finds in the result of its edits, where it has looked at that to prove them; else None."""

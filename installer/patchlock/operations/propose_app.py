@@ -14,6 +14,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals import (
     conda_packages,
+    device_switches,
     document,
     documents,
     downloads,
@@ -288,7 +289,7 @@ def _draft(
         sections=(*lines.sections, *conda[0], *onnx[0], *pins[0], *more, *own[0]),
         issues=(*draft.issues, *told, *conda[1], *onnx[1], *pins[1], *sdists, *own[1]),
         tables=builds,
-        remarks=(*lines.remarks, *_of_python(draft, wanted.profile)),
+        remarks=(*lines.remarks, *_of_python(draft, wanted.profile), *device_switches.read(trees)),
     )
     return whole, commands
 

@@ -16,6 +16,7 @@ from patchlock.patches import targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile
 
+_ALIKE = "an edited form of what it writes, known by what that does"
 _OF_A_REQUIREMENT = frozenset({"set-requirement", "rename-requirement"})
 """Ops on a requirement that is there; one that upstream has dropped needs no other version or name."""
 
@@ -423,7 +424,8 @@ def _judge(patch: Patch, path: PurePosixPath, where: Located, found: int) -> Out
         sites = tuple(Site(line=r.line, text=r.why) for r in where.refusals)
         return _outcome(patch, first.kind, path, sites, first.why)
     if not where.sites:
-        return _outcome(patch, OutcomeKind.FIXED_UPSTREAM, path, where.settled, "") if where.settled else None
+        told = _ALIKE if where.is_alike else ""
+        return _outcome(patch, OutcomeKind.FIXED_UPSTREAM, path, where.settled, told) if where.settled else None
     expected = patch.expect.sites
     if expected and patch.expect.exact and found != expected:
         detail = f"{expected} place{'s' if expected != 1 else ''} expected, {found} found"

@@ -74,7 +74,7 @@ def locate(
             is_edited = bool(where.refusals) and all(refusal.is_edit for refusal in where.refusals)
             if is_edited and not any(evaluator.problems(ensure, path, data) for ensure in patch.ensures):
                 edited = (_line(source, refusal.line) for refusal in where.refusals)
-                where = Located(settled=(*where.settled, *edited))
+                where = Located(settled=(*where.settled, *edited), is_alike=True)
             found[path] = (source, where)
     return found, tuple(unreadable)
 

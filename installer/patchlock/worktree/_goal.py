@@ -37,6 +37,8 @@ class Goal:
     """The patched commit that the tree was last brought to."""
     target: CommitId
     """The patched commit, or upstream's, that it is brought to."""
+    fork_of: CommitId | None = None
+    """Upstream's commit, where the user's branch and what it follows have commits of a fork on it."""
     restore_all: bool = False
     """Bring every missing file of upstream back, not only patched ones."""
     by_meaning: ByMeaning | None = None

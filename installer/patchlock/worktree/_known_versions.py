@@ -37,7 +37,7 @@ class KnownVersions:
         last = trees.upstream_of(repository, goal.base or goal.target)
         pulled, behind, to = last, None, trees.upstream_of(repository, goal.target)
         if where is not None:
-            pulled = (where.head if to == where.head else where.upstream) or last
+            pulled = goal.fork_of or (where.head if to == where.head else where.upstream) or last
             last = last if goal.base else pulled
             # Where the goal lacks commits of the user's own, they are edits of his.
             is_without = where.head not in (to, last) or bool(where.unfinished)

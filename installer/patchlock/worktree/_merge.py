@@ -114,7 +114,7 @@ def by_nearness(mine: bytes, bases: Iterable[bytes | None], *, by_characters: bo
     distinct = list(dict.fromkeys(base for base in bases if base is not None))
     if by_characters:
         distinct.sort(key=lambda base: -_likeness(lines, base))
-    return sorted(distinct, key=lambda base: _distance(lines, base))
+    return sorted(distinct, key=lambda base: distance(mine, base))
 
 
 def _likeness(lines: collections.Counter[bytes], base: bytes) -> float:
@@ -123,6 +123,7 @@ def _likeness(lines: collections.Counter[bytes], base: bytes) -> float:
     return difflib.SequenceMatcher(a=mine, b=theirs, autojunk=False).quick_ratio()
 
 
-def _distance(lines: collections.Counter[bytes], base: bytes) -> int:
-    other = collections.Counter(base.splitlines())
+def distance(one: bytes, other_one: bytes) -> int:
+    """Count the lines that only one of two files has."""
+    lines, other = collections.Counter(one.splitlines()), collections.Counter(other_one.splitlines())
     return sum(((lines - other) + (other - lines)).values())

@@ -37,6 +37,8 @@ class Plan:
     """Files that the user has changed."""
     unstaged: dict[PurePosixPath, Entry] = dataclasses.field(default_factory=dict)
     """Files whose staged version meets what upstream has changed, or makes room for a conflict, and that version."""
+    staged_in: str = ""
+    """The commit that keeps those staged versions."""
     left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is one for us too: the user ends it with git."""
     by_meaning: dict[PurePosixPath, OwnVersion] = dataclasses.field(default_factory=dict)

@@ -21,6 +21,7 @@ from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
+    _committed_patches,
     _snapshot,
     manifest,
     move,
@@ -29,6 +30,7 @@ from patchlock.worktree import (
     upstream_cache,
     upstream_files,
 )
+from patchlock.worktree._committed_patches import Committed
 from patchlock.worktree._goal import ByMeaning
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.manifest import Manifest
@@ -90,7 +92,8 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
-    upstream, patched = upstream_files.patched(tree, wanted, evaluator, upstream)
+    other = _of_other_profile(tree, wanted, evaluator) if is_there else None
+    upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
     known = manifest.read(tree)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
@@ -99,6 +102,10 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
+    if other and other.upstream and move.applied(tree) is None:  # as if they had been applied in this clone
+        theirs = {wanted.directory / change.path: change.after for change in other.patched.changes}
+        told = patched_message(wanted.name, other.profile, other.patched.outcomes)
+        trees.commit_files(tree.repository, theirs, parent=upstream, message=told, ref=tree.ref(move.APPLIED))
     applied = trees.commit_files(
         tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
@@ -109,6 +116,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         beside_git=is_there,
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
+        fork_of=other.upstream if other else None,
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
@@ -125,6 +133,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         moved=moved,
         warnings=(
             *_told_refused(wanted),
+            *_told_other(tree, other),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
@@ -147,6 +156,25 @@ def _once_there(known: Manifest) -> set[str]:
 def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
     told = f"{wanted.name} does not support {wanted.profile}: {wanted.refused}; it is patched all the same"
     return (told,) if wanted.refused else ()
+
+
+def _of_other_profile(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed | None:
+    """Find the patches of another profile that the clone's commits hold."""
+    if not wanted.others or not tree.is_clone:
+        return None
+    return _committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
+
+
+def _told_other(tree: Tree, other: Committed | None) -> tuple[str, ...]:
+    if other is None:
+        return ()
+    if other.upstream:
+        return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
+    fetch = f"git -C {command_lines.quoted(str(tree.root))} fetch --unshallow"
+    files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
+    lacks = f"your commits have the patches of {other.profile}, and the clone lacks upstream's commit before them"
+    stays = f"what they wrote stays in {', '.join(files)}, and perhaps in others"
+    return (f"{lacks}, so {stays}; get it with `{fetch}` and run this again",)
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
@@ -326,7 +354,8 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
     with patch_cache.evaluator(cache) as evaluator:
-        upstream, patched = upstream_files.patched(tree, wanted, evaluator)
+        other = _of_other_profile(tree, wanted, evaluator)
+        upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else None)
         marked = upstream_files.marked(tree, wanted, upstream)
         outcomes = _all_in_tree(tree, wanted, patched, evaluator, marked)
     return upstream, patched, outcomes
@@ -452,7 +481,7 @@ def _in_tree(
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
-        return outcome
+        return _drifted_in_commit(tree, wanted, outcome, evaluator)
     path = wanted.directory / outcome.path
     path = names.get(path, path)
     if path in conflicts:
@@ -472,3 +501,17 @@ def _in_tree(
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
     return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
+
+
+def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
+    """Say of a patch that is refused as a commit of the user's has it in an edited form what it is where he made it."""
+    if outcome.path is None or outcome.kind is not OutcomeKind.AMBIGUOUS or not tree.is_clone:
+        return outcome
+    path = wanted.directory / outcome.path
+    present = _snapshot.stored(tree, [path])[path] or b""
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    edited = engine.edited_places(patch, outcome.path, present, evaluator)
+    if not edited or len(edited) != len(outcome.sites):
+        return outcome
+    problems = engine.failed_ensures(patch, outcome.path, present, evaluator) or edited
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")

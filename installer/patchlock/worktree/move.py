@@ -48,7 +48,9 @@ class Moved:
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
     unstaged: tuple[PurePosixPath, ...] = ()
-    """Files whose staged version met what upstream has changed: it is kept under the ref `before`."""
+    """Files whose staged version met what upstream has changed, or makes room for a conflict."""
+    staged_in: str = ""
+    """The commit, behind the ref `before`, that keeps those versions; "" where there are none."""
     replaced: tuple[ReplacedEdit, ...] = ()
     """Edits of the user's that patches have replaced, in lines that both change."""
     left_stash: bool = False
@@ -126,6 +128,7 @@ def move(
     brings_branch: bool = False,
     forget: bool = False,
     by_meaning: ByMeaning | None = None,
+    fork_of: CommitId | None = None,
     app: str = "",
 ) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
@@ -144,6 +147,7 @@ def move(
             from the commit that the tree was last patched at.
         forget: the patches are taken out: nothing is applied afterwards.
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
+        fork_of: as in `Goal`.
         app: the app that is installed there, for messages; "" where it is a folder of the user's.
 
     Raises:
@@ -159,6 +163,7 @@ def move(
     goal = Goal(
         base=base,
         target=target,
+        fork_of=fork_of,
         restore_all=restore_all,
         by_meaning=by_meaning,
         own=_own_versions(tree, base),
@@ -200,7 +205,8 @@ def move(
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
         replaced=tuple(sorted(plan.replaced, key=lambda edit: (edit.path, edit.line))),
-        unstaged=tuple(sorted(plan.unstaged.keys() - plan.conflicts.keys())),
+        unstaged=tuple(sorted(plan.unstaged)),
+        staged_in=plan.staged_in,
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
         left_stash=bool(plan.resolved) and not left and _is_autostash(tree),
@@ -250,6 +256,7 @@ def _journal_of(
         )
         if plan.unstaged:
             _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
+            plan.staged_in = commit_of(tree.repository, before) or ""
     touched = {*plan.puts, *plan.removes}
     edited = {path: snapshot.files[path] for path in touched & plan.edited if path in snapshot.files}
     if edited:
@@ -425,7 +432,9 @@ def _end_conflicts(tree: Tree, app: str) -> None:
     Raises:
         SourceConflictError: he has not.
     """
-    left = conflicted(tree)
+    journal = _journal.read(tree, _journal.CONFLICTS)
+    known = map(PurePosixPath, journal.conflicts if journal else ())
+    left = conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))  # staged or committed, too
     if left:
         source = command_lines.quoted(str(tree.root))
         again = f"patch {'undo' if waits_for_undo(tree) else 'apply --continue'} --source {source}"
@@ -444,7 +453,6 @@ def _end_conflicts(tree: Tree, app: str) -> None:
             where=str(tree.root),
             remedy=f"choose between the two sides in each, and {go_on}",
         )
-    journal = _journal.read(tree, _journal.CONFLICTS)
     if journal is None:
         return
     _keep_choices(tree, journal)

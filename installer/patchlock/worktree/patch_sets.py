@@ -16,6 +16,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import GitUpstream
 from patchlock.model.digests import inputs_digest
 from patchlock.model.errors import UpstreamError, UsageError, similar
+from patchlock.model.patch import Patch
 from patchlock.patches import engine
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of, git
@@ -65,7 +66,19 @@ def of_app(
         chosen=chosen,
         url=found.upstream.url if isinstance(found.upstream, GitUpstream) else "",
         branch=found.branch,
+        others=_others(found.patches, profile),
     )
+
+
+def _others(patches: Sequence[Patch], profile: str) -> tuple[tuple[str, tuple[Patch, ...]], ...]:
+    """Give what other profiles want, each set of patches once, under the first of their names."""
+    names = [
+        profile,
+        *(name for name in sorted({one for patch in patches for one in patch.profiles}) if name != profile),
+    ]
+    found = {tuple(patch.id for patch in engine.for_profile(patches, name)): name for name in reversed(names)}
+    wanted = [(name, engine.for_profile(patches, name)) for name in found.values() if name != profile]
+    return tuple(sorted(wanted, key=lambda one: one[0]))
 
 
 def require_clone_of(tree: Tree, catalogue: Catalogue, app: str) -> None:

@@ -20,7 +20,7 @@ from patchlock.patches.edited_file import ReplacedEdit
 from patchlock.patches.evaluation import Evaluator
 from patchlock.worktree import _branch_state, _merge, histories, manifest, move, trees
 from patchlock.worktree.trees import PRIVATE, Entry, Tree
-from patchlock.worktree.upstream_cache import commit_of, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 _ORIGIN = "origin"
 """A ref, as those of `move`: the unpatched files of a folder that is no clone."""
@@ -58,6 +58,8 @@ class PatchSet:
     """Upstream's address, "" where the catalogue has none."""
     branch: str = ""
     """Of upstream."""
+    others: tuple[tuple[str, tuple[Patch, ...]], ...] = ()
+    """Other profiles, each with the app's patches for it; one of those that have the same patches."""
     refused: str = ""
     """Why the catalogue does not support the app on the profile, a clause; "" where it does."""
 
@@ -98,6 +100,8 @@ def _has(file: Path, texts: Iterable[bytes]) -> bool:
     return data is not None and any(text in data for text in texts)
 
 
+_VERSIONS = 20
+"""Of a file, in which a line that was brought back is looked for."""
 _REQUIREMENTS = re.compile(r"requirements[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)")
 
 
@@ -116,8 +120,8 @@ def patched(
     below = _below(wanted, listed)
     chosen = targets.candidates(wanted.patches, below)
     if upstream:
-        blobs = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
-        contents = {path: blobs[e.blob] for path in chosen if (e := listed[below[path]]) is not None}
+        read = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
+        contents = {path: read[e.blob] for path in chosen if (e := listed[below[path]]) is not None}
     else:
         contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
@@ -189,8 +193,30 @@ def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, res
         path = wanted.directory / change.path
         upstreams = trees.content(tree.repository, listed[path]) if path in listed else b""
         if change.before is not None and change.before != upstreams:
-            edits = edited_file.replaced_lines(change.path, upstreams, change.before, change.after, result.outcomes)
+            mine, after = change.before, change.after
+            edits = list(edited_file.replaced_lines(change.path, upstreams, mine, after, result.outcomes))
+            for older in _older_versions(tree, base, path) if edits else ():  # what a revert brought back is no edit
+                again = set(edited_file.replaced_lines(change.path, older, mine, after, result.outcomes))
+                edits = [edit for edit in edits if edit in again]
             yield from (dataclasses.replace(edit, path=path) for edit in edits)
+
+
+def _older_versions(tree: Tree, commit: CommitId, path: PurePosixPath) -> list[bytes]:
+    """Read a file as the newest commits that changed it, up to one, found it."""
+    words = (
+        "log",
+        f"--max-count={_VERSIONS}",
+        "--raw",
+        "--no-abbrev",
+        "--no-renames",
+        "--format=",
+        commit,
+        "--",
+        str(path),
+    )
+    rows = (row.split() for row in git(*words, repository=tree.repository).text.splitlines())
+    names = dict.fromkeys(row[2] for row in rows if len(row) > 2 and row[0].startswith(":100"))
+    return list(blobs(tree.repository, names, must=False).values())
 
 
 def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> CommitId | None:

@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from patchlock.model.backends import CUDA_OR_CPU
 from patchlock.patches.postconditions._newer_python import parse
+from patchlock.patches.postconditions._reaching import falls_back, lost_choices, unmatched
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
 _ASKED = re.compile(r"cuda(:\d*)?(%[dsi]|\{0?\})?")
@@ -35,6 +36,7 @@ _OTHER_THINGS = re.compile(
     r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
     r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
 )
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _THROUGH = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Starred, ast.Await)
 
 
@@ -77,7 +79,7 @@ class WithoutCuda:
     def _problems(self, tree: ast.Module, data: bytes) -> Iterator[tuple[int, str]]:
         kind = self.device.partition(":")[0]
         nodes = _nodes(tree)
-        absent = Machine(nodes, kind, is_absent=True)
+        absent, present = (Machine(nodes, kind, is_absent=is_absent) for is_absent in (True, False))
         modules, functions = _imports(nodes)
         origins = _origins(nodes)
         marked = _marked(data, [*functions, kind])
@@ -85,17 +87,34 @@ class WithoutCuda:
         for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):
                 yield place.node.lineno, f"it calls torch.cuda.{function}, which fails without CUDA"
-            taker = next((_library(node, origins) for node in place.parents if _takes_device(node)), "")
-            if self.device != "cpu" and not taker and _falls_back(absent, place):
+            taker = _taker(place, origins)
+            if self.device != "cpu" and not taker and falls_back(absent, present, place):
                 yield place.node.lineno, "it takes the CPU where there is no CUDA"
             if taker and device_in(place.node) not in {"", "cpu", "cuda"}:
                 yield place.node.lineno, f"it gives {taker} a device that it does not know"
         if self.device != "cpu":
-            yield from ((line, "it takes the CPU where there is no CUDA") for line in _fallbacks(absent, tree))
+            free = [place for place in reached if not _taker(place, origins)]
+            lost = tuple(
+                lost_choices(absent, present, tree, free, lambda one: bool(_unbearable(one, modules, functions)))
+            )
+            yield from ((line, "it takes the CPU where there is no CUDA") for line in lost)
+            with_cuda = present.reached(tree.body, marked)
+            lines = (
+                ()
+                if lost
+                else unmatched(absent, reached, with_cuda, lambda one: self._takes(one, present, modules, origins))
+            )
+            yield from ((line, "it takes a GPU only where there is CUDA") for line in lines)
         if self.always:
-            reached = Machine(nodes, kind, is_absent=False).reached(tree.body, marked)
+            reached = present.reached(tree.body, marked)
         for place in reached:
             yield from ((place.node.lineno, why) for why in self._asks(place, modules))
+
+    def _takes(self, place: Around, machine: Machine, modules: set[str], origins: Mapping[str, str]) -> bool:
+        """Tell whether an expression takes CUDA, itself, by a name, or as one of several."""
+        is_one = _is_asked(place.node) and isinstance(place.parents[0], _DISPLAYS)
+        is_taken = is_one or machine.is_cuda_by_name(place.node) or any(self._asks(place, modules))
+        return is_taken and not _taker(place, origins)
 
     def _asks(self, place: Around, modules: set[str]) -> Iterator[str]:
         node = place.node
@@ -277,6 +296,11 @@ def _takes_device(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and name_of(node.func).split(".")[-1] != "device"
 
 
+def _taker(place: Around, origins: Mapping[str, str]) -> str:
+    """Name what takes an expression of a library that knows CUDA and the CPU alone, or ""."""
+    return next((_library(node, origins) for node in place.parents if _takes_device(node)), "")
+
+
 def _library(node: ast.Call, origins: Mapping[str, str]) -> str:
     """Name what is called of a library that knows CUDA and the CPU alone, or ""."""
     first, *rest = name_of(node.func).split(".")
@@ -293,56 +317,6 @@ def _unbearable(node: ast.expr, modules: set[str], functions: dict[str, str]) ->
         function = functions.get(name_of(node.func), "")
     is_nowhere = function == "device" and len(node.args) == 1 and ast.unparse(node.args[0]) == "-1"
     return "" if _BEARABLE.fullmatch(function) or is_nowhere else function
-
-
-def _falls_back(machine: Machine, place: Around) -> bool:
-    node = place.node
-    if not isinstance(node, ast.IfExp) or not re.search("cuda|gpu", ast.unparse(node.test)):
-        return False
-    outcome = machine.outcome(node.test)
-    if outcome is None or device_in(node.body) == machine.kind:
-        return False
-    taken, last = (node.orelse, node.body) if outcome else (node.body, node.orelse)
-    while isinstance(last, ast.IfExp):
-        if device_in(last.body) == machine.kind:
-            return False
-        last = last.orelse
-    if machine.is_wanted(node.test):
-        return False
-    makes = _is_asked(taken) or device_in(taken) == "cuda" or "cuda" in name_of(taken)
-    return makes and device_in(last) == "cpu" and not isinstance(place.parents[0], ast.Compare | ast.FormattedValue)
-
-
-def _fallbacks(machine: Machine, tree: ast.Module) -> Iterator[int]:
-    """Give the lines of `x = "cpu"` around `if torch.cuda.is_available(): x = "cuda"`, or in its contrary."""
-    blocks = [block for node in ast.walk(tree) for block in (getattr(node, name, None) for name in ("body", "orelse"))]
-    for block in (block for block in blocks if isinstance(block, list)):
-        for index, node in enumerate(block):
-            outcome = machine.outcome(node.test) if isinstance(node, ast.If) else None
-            if not isinstance(node, ast.If) or outcome is None or not re.search("cuda|gpu", ast.unparse(node.test)):
-                continue
-            last: list[ast.stmt] = [node]
-            is_chosen = machine.is_wanted(node.test)
-            while len(last) == 1 and isinstance(last[0], ast.If):
-                is_chosen |= any(_makes(statement, machine.kind) for statement in last[0].body)
-                last = last[0].orelse
-            rest = block[index + 1 :] if isinstance(node.body[-1], ast.Return) else []
-            if is_chosen or any(device_in(inner) == machine.kind for one in rest for inner in ast.walk(one)):
-                continue
-            others = last if node.orelse else block[max(0, index - 3) : index] + rest
-            chosen, others = (node.orelse or rest, node.body) if outcome else (node.body, others)
-            taken = [_target(statement) for statement in chosen if _makes(statement, "cuda")]
-            yield from (other.lineno for other in others if _makes(other, "cpu") and _target(other) in taken)
-
-
-def _makes(statement: ast.stmt, kind: str) -> bool:
-    value = statement.value if isinstance(statement, ast.Assign | ast.Return) else None
-    return value is not None and device_in(value) == kind
-
-
-def _target(statement: ast.stmt) -> str:
-    """Say what a statement gives a value to: a name as code, or the caller."""
-    return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else "return"
 
 
 def _is_taken_by(function: str, arguments: list[ast.expr], child: ast.AST) -> bool:

@@ -48,6 +48,10 @@ class Machine:
         self.values: dict[str, list[ast.expr]] = {}
         self._given: dict[str, set[str]] = {}
         self._open: set[str] = set()
+        self._answers: dict[str, ast.expr] = {}
+        """Function of the file → the one thing that it returns."""
+        self._own = ""
+        """A name that is taken to hold the machine's device."""
         self._marked: list[int] = []
         for node in nodes:
             match node:
@@ -58,6 +62,10 @@ class Machine:
                     ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
                 ):
                     self._remember(target, value)
+                case ast.FunctionDef(name=name, body=body):
+                    returned = [inner.value for one in body for inner in ast.walk(one) if isinstance(inner, ast.Return)]
+                    if len(returned) == 1 and returned[0] is not None:
+                        self._answers[name] = returned[0]
                 case ast.arguments():
                     named = [*node.posonlyargs, *node.args][::-1]
                     for argument, default in zip(named, node.defaults[::-1], strict=False):
@@ -89,8 +97,15 @@ class Machine:
                 return self._comparison(left, op, right)
             case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[prefix]):
                 return False if self._is_other(prefix) and not self._is_given(value, {device_in(prefix)}) else None
-            case ast.Call(func=function):
+            case ast.Call(func=function, args=arguments):
                 name = name_of(function)
+                if name in self._answers and name not in self._open:
+                    self._open.add(name)
+                    answer = self.outcome(self._answers[name])
+                    self._open.discard(name)
+                    return answer
+                if name.endswith("which") and any(_names_driver(argument) for argument in arguments):
+                    return False if self.is_absent else None
                 is_question = name.endswith((".cuda.is_available", ".cuda.device_count"))
                 return False if self.is_absent and (is_question or self._asks(name)) else None
             case ast.Attribute(attr="is_cuda"):
@@ -99,6 +114,58 @@ class Machine:
                 return self._named(name_of(test).split(".")[-1])
             case _:
                 return None
+
+    def outcome_for(self, test: ast.expr, name: str) -> bool | None:
+        """Say how a test ends where a name holds the machine's device."""
+        self._own = name
+        answer = self.outcome(test)
+        self._own = ""
+        return answer
+
+    def said(self, node: ast.expr) -> str:
+        """Give the type of device that an expression says, or all that the file gives to the name that it is."""
+        if not isinstance(node, ast.Name | ast.Attribute):
+            return device_in(node)
+        devices = {device_in(value) for value in self.values.get(name_of(node).split(".")[-1], ())}
+        return devices.pop() if len(devices) == 1 else ""
+
+    def may_be_own(self, node: ast.expr) -> bool:
+        """Tell whether an expression is the machine's device, or a name that may hold it."""
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            return False
+        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name_of(node).split(".")[-1].lower()
+        return device_in(node) == self.kind or (is_named and self._holds_own(node, set()))
+
+    def _holds_own(self, node: ast.AST, known: set[str]) -> bool:
+        """Tell whether a value may be the machine's device, as that of a name of which the file says nothing may."""
+        match node:
+            case ast.Name() | ast.Attribute():
+                name = name_of(node).split(".")[-1]
+                values = self.values.get(name, [])
+                is_open = name in known
+                known.add(name)
+                return not is_open and (not values or any(self._holds_own(value, known) for value in values))
+            case ast.Constant():
+                return device_in(node) == self.kind
+            case ast.Call(func=function, args=[first, *_]) if name_of(function).split(".")[-1] == "device":
+                return self._holds_own(first, known)
+            case ast.Call(func=ast.Name(id=name)) if name in self._answers:
+                return self._holds_own(self._answers[name], known)
+            case ast.Subscript(value=value):
+                return self._holds_own(value, known)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self._holds_own(body, known) or self._holds_own(orelse, known)
+            case ast.BoolOp() | ast.BinOp() | ast.List() | ast.Tuple() | ast.Set() | ast.Dict():
+                return any(self._holds_own(child, known) for child in ast.iter_child_nodes(node))
+            case ast.Call():
+                return True
+            case _:
+                return False
+
+    def is_cuda_by_name(self, node: ast.expr) -> bool:
+        """Tell whether an expression is a name to which the file gives nothing but a CUDA device."""
+        is_read = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+        return is_read and self.said(node) == "cuda"
 
     def is_wanted(self, test: ast.expr, *, is_alone: bool = True) -> bool:
         """Tell whether a test for CUDA also asks what somebody wants, or what else there is."""
@@ -159,6 +226,11 @@ class Machine:
         return device_in(node) not in {"", "cpu", self.kind}
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
+        if isinstance(right, ast.Constant) and right.value is None and self.outcome(left) is False:
+            return {ast.Is: True, ast.IsNot: False}.get(type(op))
+        if self._own and device_in(right) and name_of(left) == self._own:
+            is_equal = device_in(right) == self.kind
+            return {ast.Eq: is_equal, ast.NotEq: not is_equal}.get(type(op))
         if self.is_absent and self.count(left) and isinstance(right, ast.Constant) and type(right.value) is int:
             return _compared(0, op, right.value)
         if self.is_absent and self.count(right) and isinstance(left, ast.Constant) and type(left.value) is int:
@@ -286,6 +358,11 @@ class Machine:
     def _is_empty(self, source: ast.expr) -> bool:
         is_range = isinstance(source, ast.Call) and name_of(source.func) == "range" and len(source.args) == 1
         return self.is_absent and is_range and isinstance(source, ast.Call) and self.count(source.args[0])
+
+
+def _names_driver(node: ast.expr) -> bool:
+    """Tell whether an expression names the program that only NVIDIA's driver brings."""
+    return isinstance(node, ast.Constant) and node.value == "nvidia-smi"
 
 
 def _compared(left: int, op: ast.cmpop, right: int) -> bool | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeGuard
 from patchlock.patches.ops._device.guards import KINDS, Guards, ends, kind_of
 from patchlock.patches.ops._device.strings import is_device
 from patchlock.patches.ops._device.walk import Spot
-from patchlock.patches.ops.syntax import last_name, same
+from patchlock.patches.ops.syntax import last_name
 
 
 class Choice(NamedTuple):
@@ -28,6 +28,10 @@ class Branches(NamedTuple):
     others: list[ast.stmt]
     are_around: bool = False
     """The others stand in front of the statement or behind it."""
+    given: frozenset[str] = frozenset()
+    """Code of names that a caller, or a statement in front, has given a device."""
+    defaults: tuple[tuple[str, ast.expr], ...] = ()
+    """Code of the names of parameters, with their default values; none where something is assigned in front."""
 
 
 def choice_of(guards: Guards, node: ast.expr) -> Choice | None:
@@ -109,7 +113,7 @@ def branches_of(guards: Guards, spot: Spot, node: ast.If) -> Iterator[Branches]:
     """Give the branches of a statement by its test and by the contrary, with what stands around it."""
     others, is_end = node.orelse, True
     while len(others) == 1 and isinstance(others[0], ast.If):
-        if any(kind_of(value) == guards.kind for value in map(_value, others[0].body) if value):
+        if any(kind_of(value) == guards.kind for one in others[0].body for _, value in _gifts(one)):
             return  # it chooses the machine's device itself
         is_end &= ends(others[0].body)
         others = others[0].orelse
@@ -117,33 +121,68 @@ def branches_of(guards: Guards, spot: Spot, node: ast.If) -> Iterator[Branches]:
     while not node.orelse and len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
         test, body = ast.BoolOp(op=ast.And(), values=[test, body[0].test]), body[0].body
     rest = _behind(guards, spot) if ends(body) and is_end else []
-    yield Branches(test, body, others or [*_before(spot), *rest], are_around=not others)
-    yield Branches(_negated(node.test), node.orelse or rest, node.body)
+    before = _before(spot)
+    defaults = () if others else tuple(_defaults(spot))
+    yield Branches(test, body, others or [*before, *rest], are_around=not others, defaults=defaults)
+    in_front = [statement for statement in before if not any(kind_of(v) == "cpu" for _, v in _gifts(statement))]
+    named = frozenset(target for s in node.body for target, _ in _gifts(s) if "device" in target.lower())
+    yield Branches(_negated(node.test), [*in_front, *(node.orelse or rest)], node.body, given=named)
 
 
 def cpu_fallbacks(branches: Branches) -> Iterator[ast.expr]:
     """Give the texts `"cpu"` that take effect where the test is not true that CUDA is taken by."""
-    chosen = list(_chosen(branches.taken))
-    for statement in branches.others:
-        value = _value(statement)
-        if value and kind_of(value) == "cpu" and any(_is_twin(statement, one) for one in chosen):
+    chosen = {*_chosen(branches.taken), *branches.given}
+    for target, value in (*(pair for one in branches.others for pair in _gifts(one)), *branches.defaults):
+        if kind_of(value) == "cpu" and target in chosen:
             yield _argument(value)
 
 
-def _chosen(block: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Give the statements of a block that take CUDA, whatever else is asked there."""
+def _chosen(block: list[ast.stmt]) -> Iterator[str]:
+    """Give the code of what a block gives a CUDA device to, whatever else is asked there."""
     for statement in block:
-        if _names_cuda(statement):
-            yield statement
-        elif isinstance(statement, ast.If):
-            others = list(_chosen(statement.orelse))
-            yield from (one for one in _chosen(statement.body) if any(_is_twin(one, other) for other in others))
+        yield from (target for target, value in _gifts(statement) if is_device(value) or is_device(_argument(value)))
+        if isinstance(statement, ast.If):
+            others = set(_chosen(statement.orelse))
+            yield from (target for target in _chosen(statement.body) if target in others)
+
+
+def _gifts(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Give what a statement gives a value to, as code, with that value: a name, or the caller."""
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            yield from zip(map(ast.unparse, targets), values, strict=True)
+        case ast.Assign(targets=targets, value=value):
+            yield ", ".join(map(ast.unparse, targets)), value
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield ast.unparse(target), value
+        case ast.Return(value=ast.expr() as value):
+            yield "return", value
+        case _:
+            pass
 
 
 def _before(spot: Spot) -> list[ast.stmt]:
-    """Give the statements in front of one in which a choice may begin: `d = "cpu"`."""
+    """Give the statements in front of one in which a choice may begin: `d = "cpu"`, the last for each name."""
     siblings, at = _siblings(spot)
-    return siblings[max(0, at - 3) : at]
+    last: dict[str, ast.stmt] = {}
+    for statement in siblings[:at]:
+        last |= {target: statement for target, _ in _gifts(statement)}
+    return list({id(statement): statement for statement in last.values()}.values())
+
+
+def _defaults(spot: Spot) -> Iterator[tuple[str, ast.expr]]:
+    """Give the parameters that still have their default values in a statement of a function's own block."""
+    if not isinstance(spot.parent, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    siblings, at = _siblings(spot)
+    assigned = {target for statement in siblings[:at] for target, _ in _gifts(statement)}
+    arguments = spot.parent.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    yield from ((name.arg, value) for name, value in pairs if value is not None and name.arg not in assigned)
 
 
 def _behind(guards: Guards, spot: Spot) -> list[ast.stmt]:
@@ -162,21 +201,13 @@ def _siblings(spot: Spot) -> tuple[list[ast.stmt], int]:
     return siblings, next((index for index, sibling in enumerate(siblings) if sibling is spot.node), 0)
 
 
-def _value(statement: ast.stmt) -> ast.expr | None:
-    value = getattr(statement, "value", None)
-    return value if isinstance(value, ast.expr) else None
-
-
-def _names_cuda(statement: ast.stmt) -> bool:
-    value = _value(statement)
-    return value is not None and (is_device(value) or is_device(_argument(value)))
-
-
-def _is_twin(left: ast.stmt, right: ast.stmt) -> bool:
-    """Tell whether two statements give a value to the same thing."""
-    if isinstance(left, ast.Assign) and isinstance(right, ast.Assign):
-        return len(left.targets) == len(right.targets) and all(map(same, left.targets, right.targets))
-    return isinstance(left, ast.Return) and isinstance(right, ast.Return)
+def pairs_of(node: ast.IfExp) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Give what stands at the same place of two tuples: `("cuda", 1) if torch.cuda.is_available() else ("cpu", 0)`."""
+    match node:
+        case ast.IfExp(body=ast.Tuple(elts=taken), orelse=ast.Tuple(elts=others)) if len(taken) == len(others):
+            yield from zip(taken, others, strict=True)
+        case _:
+            pass
 
 
 def _argument(node: ast.expr) -> ast.expr:

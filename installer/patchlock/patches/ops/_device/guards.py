@@ -77,6 +77,7 @@ class Guards:
         flags: names that are true only where CUDA is there.
         counts: names that hold the number of CUDA devices.
         names: all names that the file binds by an import.
+        answers: functions of the file that return whether CUDA is there.
         kept: names to which the file gives "cuda" and which keep it, as they name no device: `backend`, `mode`.
         values: name → all that is assigned to it, or is its default.
     """
@@ -87,6 +88,7 @@ class Guards:
     counts: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    answers: frozenset[str] = frozenset()
     values: Mapping[str, Sequence[ast.expr]] = field(default_factory=dict)
 
     def rules_out(self, test: ast.expr, truth: bool) -> bool:
@@ -136,7 +138,8 @@ class Guards:
         if isinstance(node, ast.Call):
             name = dotted(node.func)
             is_method = name.endswith(".is_available") and "cuda" in name.split(".")
-            return is_method or bool(_ASKED.fullmatch(last_name(node.func).lower()))
+            is_known = is_method or name in self.answers or _looks_for_driver(node)
+            return is_known or bool(_ASKED.fullmatch(last_name(node.func).lower()))
         return last_name(node) in self.flags
 
     def _is_foreign(self, node: ast.AST) -> bool:
@@ -148,6 +151,8 @@ class Guards:
     def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, truth: bool) -> bool:
         if self._is_kept(left) or self._is_kept(right):
             return False
+        if isinstance(right, ast.Constant) and right.value is None and isinstance(left, ast.Call):
+            return self.is_absent and self._is_flag(left) and truth is isinstance(op, _NEGATED)
         wanted = truth is not isinstance(op, _NEGATED)
         if isinstance(op, ast.In | ast.NotIn):
             if isinstance(right, ast.List | ast.Tuple | ast.Set) and right.elts:
@@ -172,6 +177,12 @@ def _is_conversion(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) in {"int", "bool", "min", "max", "any", "all"}
 
 
+def _looks_for_driver(call: ast.Call) -> bool:
+    """Tell whether a call looks for the program that only NVIDIA's driver brings."""
+    is_named = any(isinstance(argument, ast.Constant) and argument.value == "nvidia-smi" for argument in call.args)
+    return is_named and last_name(call.func) == "which"
+
+
 def _is_nccl(node: ast.expr) -> bool:
     """Tell whether an expression names NCCL, which is for CUDA alone."""
     return last_name(node) == "NCCL" or (isinstance(node, ast.Constant) and node.value == "nccl")
@@ -189,6 +200,8 @@ class Bindings:
     """Those of them that say by how they are written that CUDA is there."""
     imported: frozenset[str]
     """Names that `import` binds."""
+    returned: Mapping[str, ast.expr]
+    """Function → all that it returns, where that is one expression."""
 
 
 def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
@@ -196,6 +209,7 @@ def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
     values: dict[str, list[ast.expr]] = {}
     names: set[str] = {""}
     imported: set[str] = set()
+    returned: dict[str, ast.expr] = {}
     for node in nodes:
         if isinstance(node, ast.Name):
             names.add(node.id)
@@ -206,13 +220,22 @@ def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 values.setdefault(last_name(target), []).append(node.value)
+        elif isinstance(node, ast.FunctionDef):
+            found = [inner.value for one in node.body for inner in ast.walk(one) if isinstance(inner, ast.Return)]
+            returned |= {node.name: found[0]} if len(found) == 1 and found[0] is not None else {}
         elif isinstance(node, ast.arguments):
             positional = [*node.posonlyargs, *node.args]
             defaults = zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True)
             for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]:
                 values.setdefault(argument.arg, []).extend([] if default is None else [default])
     flags = {name for name in names if _FLAG.fullmatch(name.lower())}
-    return Bindings(values=values, names=frozenset(names), flags=frozenset(flags), imported=frozenset(imported))
+    return Bindings(
+        values=values,
+        names=frozenset(names),
+        flags=frozenset(flags),
+        imported=frozenset(imported),
+        returned=returned,
+    )
 
 
 def guards_of(bindings: Bindings, kind: str) -> Guards:
@@ -230,6 +253,9 @@ def guards_of(bindings: Bindings, kind: str) -> Guards:
         counts=frozenset(counts - {""}),
         names=bindings.imported,
         kept=kept,
+        answers=frozenset(
+            name for name, value in bindings.returned.items() if first.asks(value) and first.rules_out(value, True)
+        ),
         values=values,
     )
 

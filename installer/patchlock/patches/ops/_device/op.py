@@ -102,6 +102,7 @@ class DeviceLiterals:
         )
         for spot in Walk(absent=absent, unchosen=unchosen, lines=lines).spots(module.tree):
             search.look(spot)
+        search.finish()
         return search.found
 
     def _checked(self, module: Module, found: Found) -> Located:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from patchlock.model.patch import OutcomeKind, Refusal
 from patchlock.patches.ops._device import calls
@@ -17,15 +17,21 @@ from patchlock.patches.ops._device.choosers import (
     cpu_fallbacks,
     is_misspelt,
     may_be_cuda,
+    pairs_of,
 )
 from patchlock.patches.ops._device.guards import Guards, is_device_name, kind_of
-from patchlock.patches.ops._device.strings import ASKS, CHOICES, UNCLEAR, is_device, taker, use_of
+from patchlock.patches.ops._device.strings import ASKS, CHOICES, KINDS, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops._device.wishes import joined, wishes
 from patchlock.patches.ops.syntax import Module, Positioned, last_name
 
 _UNREACHABLE = "without CUDA it takes no other GPU, and no edit of this choice alone is right"
+_ONLY_CUDA = "it takes a GPU only where there is CUDA; write there what is to run on `{}`, or leave the patch out"
+_QUESTIONS = {"mps": "torch.backends.mps.is_available()", "xpu": "torch.xpu.is_available()"}
+_WALKERS = frozenset({"next", "filter", "iter", "enumerate", "sorted", "reversed", "max", "min", "zip", "map"})
 _TYPES = {"type", "set_default_tensor_type"}
+_DISPLAYS = ast.List | ast.Tuple | ast.Set
+_COMPREHENSION = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 @dataclasses.dataclass(slots=True)
@@ -56,14 +62,62 @@ class Search:
     _answers: dict[int, set[tuple[str, bool]]] = dataclasses.field(default_factory=dict)
     """By function: the names and attributes that it has made so that they have a truth value only where CUDA is."""
 
+    _scope: ast.AST | None = None
+    """The function around the node that is looked at."""
+    _reaching: set[int] = dataclasses.field(default_factory=set)
+    """Functions in which a change puts the machine's device."""
+    _chosen: set[int] = dataclasses.field(default_factory=set)
+    """Statements that belong to a choice that was decided."""
+    _revived: set[int] = dataclasses.field(default_factory=set)
+    """Statements that ask for the machine's device now, where they asked for CUDA."""
+    _only_cuda: list[tuple[ast.expr, ast.AST | None]] = dataclasses.field(default_factory=list)
+    """What takes a GPU, and runs only where CUDA is, with the function around it."""
+
+    def finish(self) -> None:
+        """Refuse what takes a GPU only where CUDA is, in functions that never come to the machine's device."""
+        if self._only_cuda and (self.found.refusals or self._asks_for_own()):
+            return
+        for node, scope in self._only_cuda:
+            if id(scope) not in self._reaching and not self._names_own(scope or self.module.tree):
+                self.found.refusals.append(Refusal.ambiguous(node.lineno, _ONLY_CUDA.format(self.device)))
+
+    def _asks_for_own(self) -> bool:
+        """Tell whether the file asks itself for the machine's device: then it chooses among devices in its own way."""
+        owner = {"privateuseone": "directml"}.get(self.guards.kind, self.guards.kind)
+        nodes = (node for node in ast.walk(self.module.tree) if isinstance(node, ast.Attribute))
+        return any(node.attr == "is_available" and last_name(node.value).endswith(owner) for node in nodes)
+
+    def _names_own(self, scope: ast.AST) -> bool:
+        """Tell whether a function names the machine's device, or something that may hold it."""
+        nodes = list(ast.iter_child_nodes(scope))
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                continue
+            if kind_of(node) == self.guards.kind:
+                return True
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                values = self.guards.values.get(last_name(node), ())
+                is_known = values and not any(isinstance(value, ast.Call) and not kind_of(value) for value in values)
+                if "device" in last_name(node).lower() and not is_known:
+                    return True
+            nodes += ast.iter_child_nodes(node)
+        return False
+
     def look(self, spot: Spot) -> None:
         """Decide about one node; nodes come parents first."""
         node = spot.node
+        self._scope = spot.function
         if id(node) in self._done or id(spot.parent) in self._done:
             self._done.add(id(node))
             return
         if isinstance(node, ast.If):
+            decided = len(self.found.changes) + len(self.found.refusals)
             self._choosing_statement(spot, node)
+            if len(self.found.changes) + len(self.found.refusals) != decided:
+                self._chosen |= {id(inner) for inner in ast.walk(node) if isinstance(inner, ast.If)}
+            elif id(node) not in self._chosen:
+                self._revive(spot, node)
             self._remember_branches(spot, node)
         elif isinstance(node, ast.Match):
             self._matching_statement(spot, node)
@@ -73,10 +127,14 @@ class Search:
             self._expression(spot, node)
 
     def _expression(self, spot: Spot, node: ast.expr) -> None:
+        if self._is_dead(spot) != spot.is_dead:
+            spot = spot._replace(is_dead=False)
         is_off = spot.is_unchosen if self.always else spot.is_dead
         match node:
             case ast.IfExp() | ast.BoolOp() | ast.Subscript() if choice := choice_of(self.guards, node):
                 self._chooser(spot, node, choice)
+            case ast.IfExp() if self.device != "cpu" and any(pairs_of(node)):
+                self._choosing_pairs(spot, node)
             case (
                 ast.Subscript(slice=test) | ast.Call(func=ast.Attribute(value=ast.Dict(), attr="get"), args=[test, *_])
             ) if self._is_lost(spot, test, ast.walk(node)):
@@ -89,6 +147,7 @@ class Search:
             ):
                 self._decide(node, None, is_settled=is_off, why=_UNREACHABLE)
             case ast.Call() if calls.is_method(self.names, node):
+                self._remember_only_cuda(spot, node)
                 change = None if is_off else device_changes.move_to_device(self.module, node, self.device)
                 self._decide(node, change, is_settled=is_off, why="its arguments are not those of `Tensor.cuda`")
             case ast.Call() if is_misspelt(node):
@@ -165,10 +224,96 @@ class Search:
                     needed = bool(inner.value.value) is is_dead
                     self._answers_here(spot).update((name, needed) for name in _names(inner.targets, ast.Store))
 
+    def _revive(self, spot: Spot, node: ast.If) -> None:
+        """`if torch.cuda.is_available(): x = x.cuda()`: where that is all that moves `x`, it asks for the device."""
+        is_right = self.device == "cpu" or self.always or spot.is_dead or self._asks_for_own()
+        if is_right or not self.guards.rules_out(node.test, True) or not self.guards.asks(node.test):
+            return
+        inner = [child for statement in node.body for child in ast.walk(statement)]
+        is_moved = any(calls.is_method(self.names, child) or is_device(child) for child in inner)
+        is_plain = not any(
+            isinstance(child, ast.If | ast.IfExp | ast.While | ast.FunctionDef) for child in inner
+        ) and all(
+            function in calls.HARMLESS
+            for child in inner
+            if isinstance(child, ast.Call) and (function := calls.function_of(self.names, child.func))
+        )
+        is_left = self._names_own(spot.function or self.module.tree) or any(id(child) in self._done for child in inner)
+        if not is_moved or not is_plain or is_left or self._wishes(spot, node.test) != []:
+            return
+        change = device_changes.code(self.module, node.test, _QUESTIONS.get(self.guards.kind, "True"))
+        self._decide(node.test, change, is_settled=False)
+        self._revived.add(id(node))
+
+    def _is_dead(self, spot: Spot) -> bool:
+        """Tell whether a node never runs without CUDA, after what was changed around it."""
+        here: Spot | None = spot if spot.is_dead and self._revived else None
+        while here is not None:
+            if id(here.parent) in self._revived and here.field == "body":
+                return False
+            here = here.around
+        return spot.is_dead
+
+    def _remember_only_cuda(self, spot: Spot, node: ast.expr) -> None:
+        is_other = self._device_for(spot) == self.device != "cpu"
+        if is_other and spot.is_dead and not spot.is_unchosen and not self.always:
+            self._only_cuda.append((node, spot.function))
+
+    def _among_kinds(self, spot: Spot, node: ast.expr, display: ast.List | ast.Tuple | ast.Set) -> None:
+        """`for d in ("cuda", "cpu")`: the machine's device comes first, unless a test would pass it over."""
+        kinds = set(map(kind_of, display.elts))
+        loops = self._loops_over(spot, display)
+        if self.device == "cpu" or self.guards.kind in kinds or not kinds >= {"cuda", "cpu"} or loops is None:
+            self._decide(node, None, is_settled=True)
+            return
+        of_others = dataclasses.replace(self.guards, is_absent=False)
+        is_lost = any(self.guards.asks(test) and not of_others.rules_out(test, truth=False) for test in _tests(loops))
+        change = None if is_lost else device_changes.insert_element(self.module, display, node, self.device)
+        self._decide(node, change, is_settled=False, why=_UNREACHABLE)
+
+    def _loops_over(self, spot: Spot, display: ast.expr) -> Sequence[ast.AST] | None:
+        """Give what goes through a display, itself or by its name; None where none does, or one is picked by number."""
+        around = spot.around
+        match around.parent if around else None:
+            case ast.For(iter=source) as loop if source is display:
+                return [loop]
+            case ast.comprehension() if around and around.around:
+                return [around.around.node, *[one for one in [around.around.parent] if one]]
+            case ast.Call(func=ast.Name(id=function)) if function in _WALKERS:
+                return []
+            case ast.Assign(targets=[target]):
+                name = ast.unparse(target)
+                nodes = list(ast.walk(self.module.tree))
+                loops = [
+                    n for n in nodes if isinstance(n, ast.For | _COMPREHENSION) and name in map(ast.unparse, _iters(n))
+                ]
+                calls_of = [n for n in nodes if isinstance(n, ast.Call) and last_name(n.func) in _WALKERS]
+                is_given = any(ast.unparse(argument) == name for call in calls_of for argument in call.args)
+                return loops if loops or is_given else None
+            case _:
+                return None
+
+    def _choosing_pairs(self, spot: Spot, node: ast.IfExp) -> None:
+        """`("cuda", True) if torch.cuda.is_available() else ("cpu", False)`."""
+        if spot.is_dead or not self.guards.rules_out(node.test, True) or not self.guards.asks(node.test):
+            return
+        wanted = self._wishes(spot, node.test)
+        for taken, other in pairs_of(node):
+            if is_device(taken) and kind_of(other) == "cpu" and isinstance(other, ast.Constant):
+                change = device_changes.text(self.module, other, self.device)
+                if wanted:
+                    code = f'("{self.device}" if {joined(wanted)} else {self.module.segment(other)})'
+                    change = device_changes.code(self.module, other, code) or change
+                self._decide(other, None if wanted is None else change, is_settled=False, why=_UNREACHABLE)
+
     def _text(self, spot: Spot, node: ast.expr, *, is_off: bool) -> None:
         use = use_of(spot)
         display = spot.parent
-        if use == CHOICES and isinstance(display, ast.List | ast.Tuple | ast.Set):
+        if use in {ASKS, UNCLEAR} or isinstance(display, _DISPLAYS):
+            self._remember_only_cuda(spot, node)
+        if use == KINDS and isinstance(display, _DISPLAYS) and not is_off:
+            self._among_kinds(spot, node, display)
+        elif use == CHOICES and isinstance(display, _DISPLAYS):
             offers = {item.value for item in display.elts if isinstance(item, ast.Constant)}
             is_offered = self.device in offers or id(display) in {id(change.node) for change in self.found.changes}
             change = None if is_offered else device_changes.insert_element(self.module, display, node, self.device)
@@ -312,8 +457,24 @@ class Search:
             self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
         elif change is not None:
             self.found.changes.append(change)
+            if self.guards.kind in map(kind_of, ast.walk(change.meant)):
+                self._reaching.add(id(self._scope))
         else:
             self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+
+
+def _iters(loop: ast.AST) -> Iterator[ast.expr]:
+    for one in getattr(loop, "generators", [loop]):
+        yield one.iter
+
+
+def _tests(loops: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """Give all that is asked in loops."""
+    for node in (node for loop in loops for node in ast.walk(loop)):
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            yield node.test
+        elif isinstance(node, ast.comprehension):
+            yield from node.ifs
 
 
 def _names(nodes: Iterable[ast.AST], use: type[ast.expr_context]) -> set[str]:

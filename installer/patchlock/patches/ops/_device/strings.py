@@ -14,6 +14,7 @@ ASKS = ""
 """The answer for a text that asks for the device; any other answer says what the text is instead."""
 UNCLEAR = "it is inside an f-string, where places differ between versions of Python"
 CHOICES = "it is offered beside others"
+KINDS = "it is one of several kinds"
 ITSELF = "autocast and gradient scaling switch themselves off without CUDA"
 
 _CUDA = re.compile(r"cuda(:\d+)?")
@@ -156,7 +157,7 @@ def _in_display(here: Spot, display: ast.List | ast.Tuple | ast.Set) -> str:
     if _is_offer(around):
         return CHOICES
     if len({kind_of(item) for item in display.elts}) > 1 and all(map(kind_of, display.elts)):
-        return "it is one of several kinds"
+        return KINDS
     at = next(index for index, item in enumerate(display.elts) if item is here.node)
     before = _text(display.elts[at - 1]).lower() if at else ""
     if before.startswith("-"):

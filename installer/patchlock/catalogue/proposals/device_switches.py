@@ -1,0 +1,81 @@
+"""Which devices an app takes only where an environment variable says so; pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from patchlock.model.backends import BACK_ENDS
+from patchlock.patches.import_graph import Trees
+
+_TITLES = {"cuda": "CUDA", "mps": "Metal", "xpu": "XPU"}
+_DEVICES = {one.device: _TITLES.get(one.device, one.device) for one in BACK_ENDS.values() if one.device != "cpu"}
+_OFF = frozenset({"", "0", "false", "no", "off", "none"})
+
+
+def read(trees: Trees) -> tuple[str, ...]:
+    """Say of each device that it is off until a variable is set, with the place; sorted by file."""
+    paths = (path for path in sorted(trees.files) if path.suffix == ".py")
+    reading = (path for path in paths if any(word in trees.files[path] for word in (b"environ", b"getenv")))
+    return tuple(dict.fromkeys(remark for path in reading for remark in _of_file(trees, path)))
+
+
+def _of_file(trees: Trees, path: PurePosixPath) -> Iterator[str]:
+    tree = trees.of(path)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    names = {
+        target.id: variable
+        for node in nodes
+        if isinstance(node, ast.Assign) and (variable := _asked([node.value])) and not _devices([node.value])
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.If | ast.IfExp):
+            body = node.body if isinstance(node.body, list) else [node.body]
+            variable = next(filter(None, (_switch(part, names) for part in _needed(node.test))), "")
+            for device in _devices(body) if variable else ():
+                yield f"upstream uses {_DEVICES[device]} only where {variable} is set: {path}:{node.test.lineno}"
+
+
+def _needed(test: ast.expr) -> Iterator[ast.expr]:
+    """Give all that has to be true for a test to be."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=values):
+            for value in values:
+                yield from _needed(value)
+        case _:
+            yield test
+
+
+def _switch(part: ast.expr, names: dict[str, str]) -> str:
+    """Name the variable that has to be set for a part of a test to be true, "" for none."""
+    if isinstance(part, ast.Name):
+        return names.get(part.id, "")
+    is_negated = isinstance(part, ast.UnaryOp | ast.BoolOp) or (
+        isinstance(part, ast.Compare) and not isinstance(part.ops[0], ast.Eq)
+    )
+    return "" if is_negated or _devices([part]) else _asked([part])
+
+
+def _asked(nodes: Iterable[ast.AST]) -> str:
+    """Name the environment variable that code reads, where it is off if nobody sets it."""
+    for node in (inner for one in nodes for inner in ast.walk(one)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="get" | "getenv" as name, value=owner),
+                args=[ast.Constant(value=str() as asked), *more],
+            ):
+                is_environment = name == "getenv" or ast.unparse(owner).endswith("environ")
+                default = ast.literal_eval(more[0]) if more and isinstance(more[0], ast.Constant) else None
+                if is_environment and str(default or "").lower() in _OFF:
+                    return asked
+            case _:
+                pass
+    return ""
+
+
+def _devices(nodes: Iterable[ast.AST]) -> list[str]:
+    texts = (inner.value for one in nodes for inner in ast.walk(one) if isinstance(inner, ast.Constant))
+    return list(dict.fromkeys(text for text in texts if isinstance(text, str) and text in _DEVICES))

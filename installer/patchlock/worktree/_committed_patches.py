@@ -1,0 +1,114 @@
+"""Find the patches of another profile that a fork has committed, and upstream's files below them; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from patchlock.model.identities import CommitId
+from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
+from patchlock.patches import engine, targets
+from patchlock.patches.evaluation import Evaluator
+from patchlock.worktree import _merge, histories, trees
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import commit_of, git
+from patchlock.worktree.upstream_files import PatchSet
+
+_LONGEST = 50
+"""Commits that are looked at, from the newest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committed:
+    """What a commit holds."""
+
+    profile: str
+    upstream: CommitId | None
+    """The newest commit behind it without these patches; None where the clone lacks its history."""
+    patched: Patched
+    """What the patches make of upstream's files; of the commit's own where there is no `upstream`."""
+
+
+def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -> Committed | None:
+    """Find the patches of another profile than the wanted one that a commit holds; None for none.
+
+    Args:
+        tree: the clone.
+        wanted: the patches that it shall have.
+        evaluator: whom to ask what ops find.
+        commit: what is checked out.
+    """
+    if not wanted.others or not tree.is_clone or _is_upstreams(tree, wanted, commit):
+        return None
+    there = [
+        (name, patches) for name, patches in wanted.others if _stands(_apply(tree, wanted, patches, commit, evaluator))
+    ]
+    for before in _before(tree, wanted, commit) if there else ():
+        found = [(name, _apply(tree, wanted, patches, before, evaluator)) for name, patches in there]
+        held = [(name, patched) for name, patched in found if patched.changes and _holds(tree, wanted, commit, patched)]
+        if held:
+            name, patched = min(held, key=lambda one: _distance(tree, wanted, commit, one[1]))
+            mine = _apply(tree, wanted, wanted.patches, before, evaluator)
+            is_other = _distance(tree, wanted, commit, patched) < _distance(tree, wanted, commit, mine)
+            return Committed(profile=name, upstream=before, patched=patched) if is_other else None
+    is_cut = git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
+    if there and is_cut and commit_of(tree.repository, wanted.seen or "") is None:
+        name, patches = there[0]
+        return Committed(profile=name, upstream=None, patched=_apply(tree, wanted, patches, commit, evaluator))
+    return None
+
+
+def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
+    known = [wanted.seen, histories.fetched(tree.root, wanted.url, wanted.branch) if wanted.url else ""]
+    tips = [tip for one in known if one and (tip := commit_of(tree.repository, one)) is not None]
+    return any(trees.is_ancestor(tree.repository, commit, tip) for tip in tips)
+
+
+def _before(tree: Tree, wanted: PatchSet, commit: CommitId) -> Iterator[CommitId]:
+    """Give the commits behind one, the newest first, to the one that the patches' author saw."""
+    seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
+    ends = [f"^{seen}"] if seen else []
+    words = ("rev-list", "--first-parent", f"--max-count={_LONGEST}", f"{commit}^@", *ends)
+    yield from map(CommitId, git(*words, repository=tree.repository, allowed=(0, 128)).text.split())
+    if seen and trees.is_ancestor(tree.repository, seen, commit):
+        yield seen
+
+
+def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
+    listed = trees.entries(tree.repository, commit)
+    below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
+    chosen = {path: listed[below[path]] for path in targets.candidates(patches, below)}
+    blobs = trees.contents(tree.repository, chosen.values())
+    return engine.apply(patches, {path: blobs[entry.blob] for path, entry in chosen.items()}, evaluator=evaluator)
+
+
+def _stands(patched: Patched) -> bool:
+    kinds = {outcome.kind for outcome in patched.outcomes}
+    return not patched.changes and not patched.failures and OutcomeKind.FIXED_UPSTREAM in kinds
+
+
+def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> bool:
+    """Tell whether a commit has what patches have changed, edited since or not, in more than half of the files."""
+    pairs = list(_pairs(tree, wanted, commit, patched))
+    paths = (wanted.directory / change.path for change, _ in pairs)
+    held = [
+        change.before is None or _merge.has_most(tree.repository, path, mine, change.before, change.after)
+        for path, (change, mine) in zip(paths, pairs, strict=True)
+    ]
+    return 2 * held.count(True) > len(patched.changes)
+
+
+def _distance(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:
+    """Count the lines in which a commit differs from upstream's files with patches, less those without them."""
+    return sum(
+        _merge.distance(mine, change.after) - _merge.distance(mine, change.before or b"")
+        for change, mine in _pairs(tree, wanted, commit, patched)
+    )
+
+
+def _pairs(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> Iterator[tuple[FileChange, bytes]]:
+    """Give each change with the commit's own version of the file, where it has one."""
+    listed = trees.entries(tree.repository, commit)
+    there = [(change, listed[path]) for change in patched.changes if (path := wanted.directory / change.path) in listed]
+    blobs = trees.contents(tree.repository, [entry for _, entry in there])
+    yield from ((change, blobs[entry.blob]) for change, entry in there)
