@@ -256,10 +256,7 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
         lock, _ = locks_request.read_lock(request)
         lockfile.require_addresses(lock, request.lock_name, local=True)
     except RefusedError as error:
-        if request.lock_path.is_file():
-            reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
-            return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
-        return LockStatus(state="refused", reasons=(error.what,), code=error.code)
+        return refused_status(request, error)
     except LockMissingError as error:
         return LockStatus(state="missing", reasons=(error.what,), code=error.code)
     except LockFormatError as error:
@@ -276,6 +273,14 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     if broken := locks_rules.policy_violations(request, lock.packages, rules, cache):
         return LockStatus(state="failed", reasons=broken, code="policy")
     return LockStatus(state="fresh")
+
+
+def refused_status(request: Request, error: RefusedError) -> LockStatus:
+    """Say how a pair stands that the catalogue refuses: a lock of it from before belongs to nothing any more."""
+    if request.lock_path.is_file():
+        reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
+        return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
+    return LockStatus(state="refused", reasons=(error.what,), code=error.code)
 
 
 def rederived_status(request: Request, rules: Rules) -> LockStatus:
