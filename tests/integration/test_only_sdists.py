@@ -20,12 +20,19 @@ WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or 
         (b"alpha==9.0\nwidget\n", f"widget 3.2 {WAYS}"),
         (b"alpha==9.0\nwidget<3.2\n", f"widget 3.1 {WAYS}"),
         (b"alpha==9.0\nasker\n", f"widget 3.2 {WAYS}"),
+        (b"alpha==9.0\nwidget<4\n", f"widget 3.1 {WAYS}"),
     ],
-    ids=["pinned", "any", "bounded", "transitive"],
+    ids=["pinned", "any", "bounded", "transitive", "cut-off"],
 )
-def test_build_is_offered_first(world: World, patchlock: Patchlock, tmp_path: Path, needs: bytes, told: str) -> None:
+def test_build_is_offered_first(
+    world: World, patchlock: Patchlock, tmp_path: Path, request: pytest.FixtureRequest, needs: bytes, told: str
+) -> None:
     files = [sdist(tmp_path, "widget", version, made("widget", version)) for version in ("3.1", "3.2")]
     offer(world, *files, maker(tmp_path), wheel(tmp_path, "asker", "1.0", requires=("widget",)))
+    if "cut-off" in request.node.name:
+        page = world.wheels.parent / "index" / "widget" / "index.html"
+        old, late = page.read_text().split("<br>\n")[:2]
+        page.write_text(f"{old}<br>\n{late.replace('2025-06', '2026-06')}<br>\n")
     ask(world, needs, tmp_path)
     (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
     assert pair["code"] == "unsatisfiable"

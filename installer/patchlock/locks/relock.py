@@ -21,7 +21,7 @@ from patchlock.locks import _rules as locks_rules
 from patchlock.locks import diff
 from patchlock.locks import lock_request as locks_request
 from patchlock.locks.lock_request import Request, UpstreamRequirements
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import lockfile
 from patchlock.model.errors import (
     DriftError,
@@ -112,7 +112,7 @@ def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:
     if not until or order.as_of != until or datetime.datetime.fromisoformat(until) >= day:
         return ()
     told = (
-        f"as-of in {order.app.origin.file} leaves out files uploaded after {until[:10]}, and its commit is of "
+        f"as-of in {order.app.origin.file} leaves out files uploaded after {last_day(until)}, and its commit is of "
         f"{date[:10]}: remove as-of, or write a later day, and run `patchlock lock {order.app.name} --as-of commit`"
     )
     return (told,)

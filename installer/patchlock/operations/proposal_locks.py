@@ -34,7 +34,7 @@ from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.edits import bounded
 from patchlock.locks.conflicts.explanation import Conflict, Explanation, Tried
 from patchlock.locks.lock_request import Request
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import build_constraints
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
@@ -145,7 +145,7 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
     on = functools.partial(_resolved_on, proposal, trying, pair, tell)
     latest = made if proposal.as_of else _on_nearest_day(days, on, trying, pair, tell)
     if latest.error is None:
-        edit = f"locks take files until {latest.proposal.as_of[:10]}: those of the commit's day do not fit"
+        edit = f"locks take files until {last_day(latest.proposal.as_of)}: those of the commit's day do not fit"
         return dataclasses.replace(latest, edits=(*latest.edits, edit))
     ends = time.monotonic() + trying.seconds
     made = _explained(made, trying, ends, tell)
@@ -212,7 +212,7 @@ def _with_edits(
 
 def _in_vain(attempt: LockResult, made: LockResult) -> str:
     """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
-    until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
+    until = f"files until {last_day(attempt.proposal.as_of)}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
     why = " ".join(attempt.error.what.split()) if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
@@ -520,7 +520,7 @@ def _resolved(
     edits = list(edits)
     for _ in range(_ROUNDS):
         request = request_for(proposal, trying)
-        tell(f"resolving {pair}" + (f" with files until {proposal.as_of[:10]}" if proposal.as_of else ""))
+        tell(f"resolving {pair}" + (f" with files until {last_day(proposal.as_of)}" if proposal.as_of else ""))
         try:
             lock = relock.resolve(request, relock.Kept())
         except MetadataMissingError as error:
@@ -573,7 +573,7 @@ def _build_tables(
 ) -> tuple[str, str]:
     """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
     why, source = "the index has no wheel", "PyPI: the file list of each"
-    until = f" among its files until {as_of[:10]}" if as_of else ""
+    until = f" among its files until {last_day(as_of)}" if as_of else ""
     tables = [document.build_table(everywhere, why=f"{why}{until}", source=source)] if everywhere else []
     if here:
         why = "the index has no wheel that fits there"
