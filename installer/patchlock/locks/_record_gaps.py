@@ -64,8 +64,9 @@ def _doubtful(
 
 def missing(
     order: ResolutionInputs, name: NormalizedName, asked: Iterable[Requirement], environment: Mapping[str, str]
-) -> tuple[str, str] | None:
-    """Say that a record has nothing of what was asked for, and what to do now; None where no record has the name.
+) -> tuple[str, str, bool] | None:
+    """Say that a record has nothing of what was asked for, what to do now, and whether the index may have it all the
+    same; None where no record has the name.
 
     Args:
         order: what was asked.
@@ -85,9 +86,9 @@ def missing(
         correct = "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
         unknown = _unanswered(index, order, name, wanted, None)
         if not unknown:
-            return what, correct
+            return what, correct, False
         how = _how_to_ask(index, is_kept=any(_is_kept(index, name, version) for version in unknown))
-        return f"{what}, and is not known to be complete", f"{how}; or {correct}"
+        return f"{what}, and is not known to be complete", f"{how}; or {correct}", True
     return None
 
 

@@ -177,7 +177,10 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
         is_lacking = re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words)
         of_record = is_lacking and _record_gaps.missing(order, name, requirements_of(order), markers(order))
         if of_record:
-            return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
+            what, remedy, is_unknown = of_record
+            lacking = UnsatisfiableError(what, where=", ".join(places), remedy=remedy, evidence=evidence)
+            lacking.is_unknown = is_unknown
+            return lacking
         if late := _too_late(order, name, words):
             return UnsatisfiableError(
                 late.says,

@@ -319,8 +319,9 @@ def lock_others(
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
             seconds = ends - time.monotonic()
-            is_unknown = isinstance(made.error, PolicyError) and made.error.is_unknown
-            is_refused = isinstance(made.error, UnsatisfiableError | PolicyError) and not is_unknown
+            judged = made.error if isinstance(made.error, UnsatisfiableError | PolicyError) else None
+            is_unknown = judged is not None and judged.is_unknown
+            is_refused = judged is not None and not is_unknown
             failed = OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why, is_refused=is_refused)
             found.append(failed)
             if is_refused:
@@ -459,6 +460,8 @@ def _reason(
 ) -> str:
     """Say why a pair has no lock, a clause: what cannot be together, as for another pair, or found in time."""
     seconds = min(ends - time.monotonic(), _REASON_SECONDS)
+    if isinstance(error, UnsatisfiableError) and error.is_unknown:
+        return f"{error.what}; {error.remedy}"
     if isinstance(error, UnsatisfiableError) and seconds > 0:
         order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
         same = next((one for one in known if explanation.is_in(order, raw, one, seconds=seconds)), None)
