@@ -47,6 +47,22 @@ def test_build_is_offered_first(
     assert patchlock("lock", "mini").returncode == 0
 
 
+def test_what_only_a_version_after_the_cut_off_asks_for_is_neither_named_nor_built(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    sources = [sdist(tmp_path, name, "3.1", made(name, "3.1")) for name in ("widget", "gadget")]
+    speakers = [wheel(tmp_path, "speech", v, requires=(n,)) for v, n in (("1.0", "widget"), ("2.0", "gadget"))]
+    offer(world, *sources, *speakers, maker(tmp_path))
+    page = world.wheels.parent / "index" / "speech" / "index.html"
+    old, late = page.read_text().split("<br>\n")[:2]
+    page.write_text(f"{old}<br>\n{late.replace('2025-06', '2026-06')}<br>\n")
+    ask(world, b"alpha==9.0\nspeech\n", tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert pair["explanation"]["builds"] == [{"name": "widget", "version": "3.1"}]
+    (conflict,) = pair["explanation"]["conflicts"]
+    assert not [line for line in conflict["uv"] if "gadget" in line]
+
+
 def test_edits_have_the_metadata_of_what_they_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     source = sdist(tmp_path, "widget", "3.2", made("widget", "3.2"))
     offer(world, source, maker(tmp_path), wheel(tmp_path, "models", "4.36.2"))

@@ -171,9 +171,10 @@ def explain(
     if not isinstance(first, Unsolved):
         return None
     found = _search.search(members, every, first, asking, most)
-    conflicts = tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
-    words = "\n".join(line for core in found.cores for line in core.words)
-    in_conflict = {members[atom.member].name for core in found.cores for atom in core.atoms if atom.member >= 0}
+    cores = _within_cut_off(found.cores, every & {CUT_OFF}, asking)
+    conflicts = tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in cores)
+    words = "\n".join(line for core in cores for line in core.words)
+    in_conflict = {members[atom.member].name for core in cores for atom in core.atoms if atom.member >= 0}
     builds = tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words)
     tried: list[tuple[int, int, Tried]] = []
     for correction in () if builds and builds_first else found.corrections:
@@ -194,6 +195,15 @@ def explain(
         asked=asking.asked,
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),
+    )
+
+
+def _within_cut_off(cores: Sequence[Core], cut_off: Atoms, asking: ResolverSession) -> tuple[Core, ...]:
+    """Let uv's words name no version of a later day, also where a conflict does not need the cut-off."""
+    answers = asking.ask([Question(atoms=frozenset(core.atoms) | cut_off) for core in cores])
+    return tuple(
+        dataclasses.replace(core, words=answer.words) if isinstance(answer, Unsolved) else core
+        for core, answer in zip(cores, answers, strict=True)
     )
 
 
