@@ -65,8 +65,9 @@ def _doubtful(
 def missing(
     order: ResolutionInputs, name: NormalizedName, asked: Iterable[Requirement], environment: Mapping[str, str]
 ) -> tuple[str, str, bool] | None:
-    """Say that a record has nothing of what was asked for, what to do now, and whether the index may have it all the
-    same; None where no record has the name.
+    """Say that a record has nothing of what was asked for, what to do now, and whether the index may still have it.
+
+    None where no record has the name.
 
     Args:
         order: what was asked.
