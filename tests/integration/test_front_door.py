@@ -194,6 +194,10 @@ def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, 
     told = "mini on tiny  the catalogue has no lock of it\n"
     assert face("outdated", "--catalogue", str(other)).stdout == told
     assert face("status", "--catalogue", str(other)).stdout.startswith(told)
+    assert (
+        f"patchlock lock mini --profile tiny --catalogue {other}\n"
+        in face("info", "mini", "--catalogue", str(other)).stdout
+    )
     shutil.rmtree(other / "patches" / "mini")
     assert face("outdated", "--catalogue", str(other)).stdout == 'mini on tiny  not known: there is no app "mini"\n'
     (found,) = json.loads(face("outdated", "--catalogue", str(other), "--json").stdout)["data"]["installed"]

@@ -33,7 +33,7 @@ def notices(
             )
             is_kept = any(_is_kept(index, name, version) for name in unknown for version in unknown[name])
             found.append(
-                f"the record {index.name} is not known to be complete, and the index may have another "
+                f"the record {index.name} is not known to be complete, and the index may have other versions than "
                 f"{'; '.join(sorted(told))}: {_how_to_ask(index, is_kept=is_kept)}"
             )
     return tuple(found)
