@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Patchlock
 from miniature import World, wheel
-from sdists import ask, made, maker, offer, sdist
+from sdists import ask, in_tree, made, maker, offer, sdist
 
 WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or use another version"
 
@@ -61,6 +61,20 @@ def test_what_only_a_version_after_the_cut_off_asks_for_is_neither_named_nor_bui
     assert pair["explanation"]["builds"] == [{"name": "widget", "version": "3.1"}]
     (conflict,) = pair["explanation"]["conflicts"]
     assert not [line for line in conflict["uv"] if "gadget" in line]
+
+
+def test_build_that_downloads_is_told_before_it_is_built(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    files = in_tree("widget", tmp_path / "mark")
+    line = files["backend.py"].count("\n") + 2
+    files["backend.py"] += "def fetch():\n    return urlopen('https://x.test')\n"
+    offer(world, sdist(tmp_path, "widget", "1.0", files))
+    ask(world, b"alpha==9.0\nwidget\n", tmp_path, '\n[[build]]\nnames = ["widget"]\nwhy = "x"\nsource = "tests"\n')
+    told = f"its build may download something, backend.py:{line} (urlopen), and a build has no network here: "
+    assert f"# {told}" in patchlock("lock", "mini").stdout
+    table = '\n[[metadata]]\nname = "widget"\nversion = "1.0"\nrequires = []\nbuild = []\nwhy = "x"\nsource = "tests"\n'
+    world.app.write_text(world.app.read_text() + table)
+    for words in (("lock", "mini"), ("install", "mini", "--profile", "tiny")):
+        assert f"widget 1.0: {told}" in patchlock(*words).stderr
 
 
 def test_edits_have_the_metadata_of_what_they_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

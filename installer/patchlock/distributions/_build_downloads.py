@@ -19,14 +19,17 @@ _COMMAND = re.compile(r"\b(curl|wget|git (?:clone|submodule|fetch|pull)|pip3? (?
 _CMAKE = re.compile(r"\b(FetchContent_Declare|ExternalProject_Add|file\s*\(\s*DOWNLOAD)\b", re.IGNORECASE)
 
 
-def find(files: Mapping[PurePosixPath, bytes], backend: str) -> str:
+def find(files: Mapping[PurePosixPath, bytes], backend: str, *, is_own: bool) -> str:
     """Name the first place where a build may download, and how: `setup.py:36 (urlretrieve)`; "" where none is found.
 
     Args:
         files: of the sdist, by their path from its top folder.
-        backend: module of the sdist's own build backend; "" where it has none.
+        backend: that builds it; setuptools' runs `setup.py`.
+        is_own: whether that is a module of the sdist.
     """
-    for name in dict.fromkeys(("setup.py", f"{backend.partition('.')[0]}.py")):
+    run = ["setup.py"] if backend.startswith("setuptools") else []
+    run += [f"{backend.partition('.')[0]}.py"] if is_own else []
+    for name in run:
         script = _setup_script.parse(files.get(PurePosixPath(name), b""))
         for line, how in sorted(_of_python(script)) if script is not None else ():
             return f"{name}:{line} ({how})"

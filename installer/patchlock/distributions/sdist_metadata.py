@@ -89,6 +89,7 @@ def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
         ((told_by, lines) for told_by, lines in _metadata_sources(files, project) if lines is not None), ("", ())
     )
     system = project.get("build-system", {})
+    backend = str(system.get("build-backend", "setuptools"))
     kept = [line for line in requires if not _FOR_DEVELOPERS.search(line)]
     return SdistMetadata(
         requires=tuple(sorted(set(_requirements(kept)), key=str)),
@@ -96,9 +97,7 @@ def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
         version=_version(files, project),
         build=tuple(_requirements(_build(files, project))),
         doubt=_doubt(files, project),
-        downloads=_build_downloads.find(
-            files, str(system.get("build-backend", "")) if "backend-path" in system else ""
-        ),
+        downloads=_build_downloads.find(files, backend, is_own="backend-path" in system),
     )
 
 

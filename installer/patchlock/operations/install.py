@@ -103,7 +103,11 @@ def install(
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
         if built := built_here(request, lock):
+            from patchlock.locks import sdist_declarations  # which an install of wheels has no use for
+
             progress.note(f"built from source on this machine, which may take minutes: {', '.join(built)}")
+            for doubt in sdist_declarations.failing_builds(lock.packages, request.cache):
+                progress.note(f"warning: {doubt}")
     with _session.hold_installation(request, progress) as held:
         before = stored_choice.read(request.installation.folder)
         if request.kept is not None:
