@@ -19,6 +19,7 @@ from patchlock.operations import _start_cures, missing_imports, proposal_locks
 from patchlock.operations.missing_imports import KnownModules
 from patchlock.operations.proposal_locks import LockResult, LockSettings
 from patchlock.operations.propose_app import ProposalResult
+from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
 
 _ROUNDS = 4
@@ -67,13 +68,15 @@ def prove(
         lock = proposal_locks.renew(proposal, trying)
     versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     trees = proposed.clone.trees
+    made = _made_by_builds(proposed, command)
     found_issues = (
         *((_issue(missing, trying),) if missing else ()),
+        *((_issue_of_builds(made),) if made else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
     return StartResult(
-        locked=dataclasses.replace(best, proposal=proposal, lock=lock), missing=missing, issues=found_issues
+        locked=dataclasses.replace(best, proposal=proposal, lock=lock), missing=(*missing, *made), issues=found_issues
     )
 
 
@@ -86,6 +89,30 @@ def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
         means="it ends with ModuleNotFoundError",
         found=places,
         remedy="find out what brings it, and require that" + ("" if trying.solve else "; `--solve` looks for it"),
+    )
+
+
+def _made_by_builds(proposed: ProposalResult, command: LaunchCommand) -> tuple[ReachedImport, ...]:
+    """Name modules of the app's own packages that its program imports at its start, and no file of the commit is."""
+    trees, path = proposed.clone.trees, command.environment.get("PYTHONPATH", "")
+    packages = {one.parent.name for one in trees.files if one.name == "__init__.py"}
+    stems = {one.name.partition(".")[0] for one in (*proposed.clone.listed, *trees.files)}
+    folders = {folder.name for one in trees.files for folder in one.parents}
+    return tuple(
+        one
+        for one in import_graph.reached(trees.files, command.command, path, trees).modules
+        if one.module.partition(".")[0] in packages and not {*one.module.split(".")[1:]} <= stems | folders
+    )
+
+
+def _issue_of_builds(made: Sequence[ReachedImport]) -> Issue:
+    return Issue(
+        name="made-by-a-build",
+        title="the program imports a module of its own that the repository does not have",
+        means="setup.py or a build writes it where the app is installed; here it runs from its clone, and ends with "
+        "ModuleNotFoundError",
+        found=tuple(Finding(path=one.path, line=one.line, text=f"imports {one.module}") for one in made),
+        remedy="add the file with a patch (add-file)",
     )
 
 
