@@ -156,7 +156,7 @@ def test_a_draft_without_program_and_checks_is_never_called_verified(
     locked.app.write_text(text + empty)
     told = "nothing of the app is verified yet: fill in [launch] and [[check]] in patches/mini/app.toml"
     said = face("install", "mini", "--profile", "tiny")
-    assert (said.returncode, told in said.stdout) == (0, True)
+    assert (said.returncode, told in said.stdout, "patchlock run" in said.stdout) == (0, True, False)
     assert (
         "warning: patches/mini/app.toml has changed since the lock was made; it still asks for the same packages: "
         "renew it with `patchlock lock mini --profile tiny`\n" in said.stderr

@@ -92,7 +92,7 @@ def test_cut_off_before_the_commit_is_told(world: World, patchlock: Patchlock, w
     told = patchlock("lock", "mini", "--platform", "linux-x86_64", "--explain", "0")
     assert told.returncode == bool(wanted)
     assert (
-        "as-of in patches/mini/app.toml leaves out files uploaded after 2025-07-01, and its commit is of 2026-01-01: "
+        "as-of in patches/mini/app.toml leaves out files uploaded after 2025-06-30, and its commit is of 2026-01-01: "
         "remove as-of, or write a later day, and run `patchlock lock mini --as-of commit`\n"
     ) in told.stdout + told.stderr
     world.app.write_text(text)

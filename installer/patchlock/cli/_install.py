@@ -389,17 +389,16 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
     if report.notes:
         pairs.append(("note", "\n".join(report.notes)))
     says = _launcher.to_paste(request.app.launch.says, home, ())
-    pairs += [
-        ("undo", f"{itself} {'rollback' if _has_earlier(request, receipt) else 'uninstall'} {pair}"),
-        ("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")),
-    ]
+    pairs.append(("undo", f"{itself} {'rollback' if _has_earlier(request, receipt) else 'uninstall'} {pair}"))
+    if not request.app.launch.is_placeholder:
+        pairs.append(("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")))
     but = [] if report.computed else ["not verified: no kernel was computed"]
     but += [receipt.unverified] if receipt.unverified else []
     done = "installed" if but else "installed and verified"
     took = f"on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
     head = "; ".join([f"{app} is {done} {took}", *but])
     if _log.is_quiet():
-        return f"{head}\n{_output.rows([row for row in pairs if row[0] == 'run'])}"
+        return "\n".join([head, *(_output.rows([row]) for row in pairs if row[0] == "run")])
     return f"\n{head}\n{_output.rows(pairs)}"
 
 

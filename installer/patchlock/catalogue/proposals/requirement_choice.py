@@ -36,7 +36,7 @@ _UNREAD = (
         (name, _TESTED)
         for name in ("uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "Pipfile.lock", "conda-lock.yml")
     ),
-    ("Pipfile", "it is not read; `pipenv requirements` writes a requirements.txt of it"),
+    ("Pipfile", "it is not read: the app gets what its other files ask for"),
 )
 """Files and why they are not read."""
 _SPELLED = {
