@@ -16,6 +16,7 @@ from patchlock.catalogue.proposals import (
     _gpu_packages,
     conda_packages,
     device_switches,
+    documents,
     findings,
     importers,
     module_repairs,
@@ -116,6 +117,24 @@ def test_file_of_the_wanted_machine_is_taken() -> None:
         "requirements.txt",
     ]
     assert requirement_choice.fitting_machine(ranked, "rocm") == ranked
+
+
+def test_lockfiles_of_upstream_are_named_with_why_they_are_not_read() -> None:
+    listed = [PurePosixPath(name) for name in ("uv.lock", "src/poetry.lock", "Pipfile", "requirements.txt")]
+    found = requirement_choice.unread(listed)
+    assert [str(one.path) for one in found] == ["uv.lock", "Pipfile"]
+    assert found[0].why.startswith("it holds the versions that upstream tested")
+
+
+def test_what_a_container_installs_is_named_without_tools() -> None:
+    text = (
+        "FROM x\nRUN apt-get update && apt-get install -y --no-install-recommends \\\n    libsndfile1 ffmpeg=7:5 \\\n"
+        "    build-essential git curl python3-venv libaio-dev \\\n    && rm -rf /var\nRUN apt install -y git\n"
+    )
+    files = {PurePosixPath("docker/Dockerfile.gpu"): text.encode(), PurePosixPath("Dockerfile"): text.encode()}
+    assert [(str(place.path), place.line, names) for place, names in documents.apt_packages(files)] == [
+        ("Dockerfile", 2, ("libsndfile1", "ffmpeg"))
+    ]
 
 
 def test_computed_list_of_setup_py_is_no_candidate() -> None:
@@ -410,6 +429,9 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
         pytest.param("## Introduction\n# OpenVoice\n", "OpenVoice", id="part-first"),
         pytest.param("<b>x</b>\n## 📖 Overview\n## Installation:\n", "owned", id="parts-alone"),
         pytest.param("# Introduction to Tones\n", "Introduction to Tones", id="a-name-that-begins-so"),
+        pytest.param('## <a href="R.md">English</a> | <a href="C.md">中文</a>\n## Tones\n', "Tones", id="languages"),
+        pytest.param("# [English](R.md) | [中文](C.md)\n## Demos\n### Owned: hums\n", "Owned: hums", id="named-below"),
+        pytest.param("## Tones\n```sh\n# install it\n```\n", "Tones", id="comment-in-code"),
     ],
 )
 def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> None:

@@ -45,6 +45,20 @@ def test_options_of_a_line_that_failed_come_after_the_commands_that_take_them(ho
     )
 
 
+def test_what_a_command_prints_repeats_where_catalogue_and_upstream_are(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from patchlock.cli._install import install_command
+
+    given = ["mini", "--source", "/a clone", "--catalogue", str(home)]
+    with install_command.make_context("install", given):
+        _output.echo("`patchlock lock mini` and `patchlock verify mini`")
+    itself, at = shlex.quote(str(_launcher.path(home))), f"--catalogue '{home}'"
+    assert capsys.readouterr().out == (
+        f"`{itself} lock mini --source '/a clone' {at}` and `{itself} verify mini {at}`\n"
+    )
+
+
 def test_a_person_can_paste_what_is_printed_into_a_pipe(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _output.echo("`patchlock info APP`")
     assert capsys.readouterr().out == f"`{shlex.quote(str(_launcher.path(home)))} info APP`\n"

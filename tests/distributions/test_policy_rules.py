@@ -137,6 +137,16 @@ def test_build_that_no_index_has_is_not_advised(takeable: str, remedy: str) -> N
     assert found.remedy == remedy
 
 
+def test_what_nobody_has_recorded_yet_is_unknown_and_not_judged() -> None:
+    both = (package("torch", "2.9.1+rocm7.2.1"), package("torchvision", "0.24.1"))
+    [found] = judge(*both, index="amd-rocm-windows-7.2.1", platform="windows-amd64", python="3.12")
+    assert found.is_unknown
+    assert found.remedy == (
+        "nobody has recorded its torchvision in profiles/indexes/amd-rocm-windows-7.2.1.toml yet: "
+        "`patchlock index record amd-rocm-windows-7.2.1 --download`, where it can be reached"
+    )
+
+
 CODEC = "the cut-off, or what the app asks for, leaves no torchcodec for torch 2.11.0"
 HOW = "with a patch, or as a constraint of the app or the profile"
 

@@ -18,6 +18,7 @@ CORE = "Metadata-Version: {}\nName: x\nVersion: 1.5\n{}"
 
 def _read(**files: str) -> sdist_metadata.SdistMetadata:
     names = {"info": "PKG-INFO", "pyproject": "pyproject.toml", "setup": "setup.py", "cfg": "setup.cfg"}
+    names |= {"cmake": "CMakeLists.txt", "backend": "own.py"}
     names |= {"egg": "src/x.egg-info/requires.txt", "listing": "x.egg-info/SOURCES.txt"}
     return sdist_metadata.read({PurePosixPath(names[key]): text.encode() for key, text in files.items()})
 
@@ -168,10 +169,36 @@ def test_what_the_build_requires(files: dict[str, str], build: list[str], doubt:
 
 
 @pytest.mark.parametrize(
+    ("files", "downloads"),
+    [
+        ({"setup": "from urllib.request import urlretrieve\nurlretrieve(URL, NAME)\n"}, "setup.py:2 (urlretrieve)"),
+        ({"setup": "import requests as r, requests\nrequests.get(URL)\n"}, "setup.py:2 (requests.get)"),
+        ({"setup": "import os\nos.system('curl -LO ' + URL)\n"}, "setup.py:2 (curl)"),
+        ({"setup": "subprocess.check_call(['git', 'clone', URL])\n"}, "setup.py:1 (git clone)"),
+        ({"setup": "run('git rev-parse HEAD', shell=True)\n"}, ""),
+        ({"setup": "from urllib.parse import urlparse\nsetup(url='https://x.test', get=table.get(1))\n"}, ""),
+        ({"cmake": "project(x)\n# FetchContent_Declare(y)\nFetchContent_Declare(y GIT_REPOSITORY z)\n"},
+         "CMakeLists.txt:3 (FetchContent_Declare)"),
+        ({"backend": "urlopen(URL)\n"}, ""),
+        ({"backend": "urlopen(URL)\n", "pyproject": '[build-system]\nbuild-backend = "own"\nbackend-path = ["."]\n'},
+         "own.py:1 (urlopen)"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_downloads_while_it_is_built(files: dict[str, str], downloads: str) -> None:
+    found = _read(**files)
+    assert found.downloads == downloads
+    sdist = Sdist(name="x", version=Version("1.5"), url="https://h.test/x-1.5.tar.gz", sha256="1")
+    told = f"# its build may download something, {downloads}, and a build has no network here: it may fail at install; "
+    assert (told in sdist_metadata.as_table(sdist, found)) == bool(downloads)
+
+
+@pytest.mark.parametrize(
     ("path", "wanted"),
     [
         ("PKG-INFO", True),
         ("setup.py", True),
+        ("CMakeLists.txt", True),
         ("src/x.egg-info/requires.txt", True),
         ("x.egg-info/PKG-INFO", False),
         ("vendor/setup.py", False),

@@ -159,6 +159,37 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     assert "Nothing is installed." in face("status").stdout
 
 
+def test_a_draft_without_program_and_checks_is_never_called_verified(
+    locked: World, face: Face, patchlock: Patchlock
+) -> None:
+    text = locked.app.read_text().partition("[[check]]")[0].replace('["python", "app.py"]', '["python"]')
+    empty = '[[check]]\nid = "imports"\nkind = "imports"\npresent = []\nabsent = []\n'
+    locked.app.write_text(text + empty)
+    told = "nothing of the app is verified yet: fill in [launch] and [[check]] in patches/mini/app.toml"
+    said = face("install", "mini", "--profile", "tiny")
+    assert (said.returncode, told in said.stdout, "patchlock run" in said.stdout) == (0, True, False)
+    assert (
+        "warning: patches/mini/app.toml has changed since the lock was made; it still asks for the same packages: "
+        "renew it with `patchlock lock mini --profile tiny`\n" in said.stderr
+    )
+    assert told in face("install", "mini", "--profile", "tiny").stdout
+    said = face("verify", "mini", "--json")
+    found = json.loads(said.stdout)
+    assert (said.returncode, found["error"]["code"], found["error"]["what"]) == (3, "not-checked", told)
+    assert not {"start", "imports"} & {one["id"] for one in found["data"]["checks"]}
+    assert [face(*words).returncode for words in (("verify", "mini"), ("verify", "mini", "--quick"))] == [3, 0]
+    assert told in face("status").stdout
+    assert re.search(r"^mini .* tiny \(not verified\) ", face("list").stdout, re.MULTILINE)
+    assert json.loads(face("info", "mini", "--json").stdout)["data"]["unverified"] == {"tiny": told}
+    (row,) = json.loads(face("list", "--json").stdout)["data"]["installed"]
+    assert row["unverified"] == told
+    assert "[launch] in patches/mini/app.toml names no program: write there how mini is started" in face("check").stdout
+    ran = patchlock("run", "mini", "--", "-V")
+    assert ran.stderr.endswith("names no program of mini yet: Python alone is started\n")
+    locked.app.write_text(text + '[[check]]\nid = "imports"\nkind = "imports"\npresent = ["alpha"]\nabsent = []\n')
+    assert "the app was not started, as [launch]" in face("install", "mini", "--profile", "tiny").stdout
+
+
 def test_outdated_asks_upstream(locked: World, face: Face) -> None:
     assert face("outdated").stdout == "Nothing is installed.\n"
     assert face("install", "mini", "--profile", "tiny").returncode == 0
@@ -174,6 +205,10 @@ def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, 
     told = "mini on tiny  the catalogue has no lock of it\n"
     assert face("outdated", "--catalogue", str(other)).stdout == told
     assert face("status", "--catalogue", str(other)).stdout.startswith(told)
+    assert (
+        f"patchlock lock mini --profile tiny --catalogue {other}\n"
+        in face("info", "mini", "--catalogue", str(other)).stdout
+    )
     shutil.rmtree(other / "patches" / "mini")
     assert face("outdated", "--catalogue", str(other)).stdout == 'mini on tiny  not known: there is no app "mini"\n'
     (found,) = json.loads(face("outdated", "--catalogue", str(other), "--json").stdout)["data"]["installed"]

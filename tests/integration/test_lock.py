@@ -92,7 +92,7 @@ def test_cut_off_before_the_commit_is_told(world: World, patchlock: Patchlock, w
     told = patchlock("lock", "mini", "--platform", "linux-x86_64", "--explain", "0")
     assert told.returncode == bool(wanted)
     assert (
-        "as-of in patches/mini/app.toml leaves out files uploaded after 2025-07-01, and its commit is of 2026-01-01: "
+        "as-of in patches/mini/app.toml leaves out files uploaded after 2025-06-30, and its commit is of 2026-01-01: "
         "remove as-of, or write a later day, and run `patchlock lock mini --as-of commit`\n"
     ) in told.stdout + told.stderr
     world.app.write_text(text)
@@ -201,10 +201,14 @@ def test_lock_of_a_pair_that_is_refused_now_is_removed_by_lock(world: World, pat
     file = world.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt"
     edited = file.read_bytes()
     checked = patchlock("lock", "--check", "mini")
-    assert "the lockfile belongs to no pair any more; `patchlock lock` removes it: " in checked.stdout
+    different = patchlock("lock", "mini", "--diff")
+    for said in (checked, different):
+        assert "the lockfile belongs to no pair any more; `patchlock lock` removes it: " in said.stdout
+        assert said.returncode == 1
     file.write_bytes(edited.replace(b"# via", b"# mine via"))
-    assert patchlock("lock", "mini").returncode == 0
-    assert file.is_file()
+    kept = patchlock("lock", "mini")
+    assert (kept.returncode, file.is_file()) == (1, True)
+    assert re.search(r"lockfiles/mini/tiny\.linux-x86_64\.txt was edited and stays: remove it yourself", kept.stdout)
     file.write_bytes(edited)
     done = patchlock("lock", "mini")
     assert (done.returncode, file.is_file()) == (0, False)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -280,7 +281,11 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     files: dict[str, str | bytes] = {
         "requirements.txt": "clock\n",
         "requirements-web.txt": "gradio>=4\n",
-        "app.py": "import gradio\nimport speaker\nimport nowhere_at_all\n" + STARTS,
+        "poetry.lock": "",
+        "Dockerfile": "FROM x\nRUN apt-get install -y libsndfile1 sox rubberband-cli git\n",
+        "app.py": "import gradio\nimport speaker\nimport nowhere_at_all\nimport hums\n" + STARTS,
+        "hums/__init__.py": "from .tones import low\nfrom .version import number\n",
+        "hums/tones.py": "low = 1\n",
     }
     told = face(
         "new-app", URL, "--source", str(upstream(tmp_path / "c", files)), "--into", str(tmp_path / "x"), "--solve"
@@ -293,6 +298,10 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
         "look at: app.py:2 imports speaker at the start and nothing requires it; the index has a speaker" in told.stdout
     )
     assert "app.py:3: imports nowhere_at_all" in told.stdout
+    assert "\nmade-by-a-build: " in told.stdout  # as setup.py writes it
+    assert re.findall(r"imports hums\S*", told.stdout) == ["imports hums.version"]
+    assert "\n  not poetry.lock: it holds the versions that upstream tested, for its own machines; " in told.stdout
+    assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
 
 
 def test_requirement_files_of_the_readme_are_taken_together(face: Face, index: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Patchlock
 from miniature import World, wheel
-from sdists import ask, made, maker, offer, sdist
+from sdists import ask, in_tree, made, maker, offer, sdist
 
 WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or use another version"
 
@@ -20,12 +20,19 @@ WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or 
         (b"alpha==9.0\nwidget\n", f"widget 3.2 {WAYS}"),
         (b"alpha==9.0\nwidget<3.2\n", f"widget 3.1 {WAYS}"),
         (b"alpha==9.0\nasker\n", f"widget 3.2 {WAYS}"),
+        (b"alpha==9.0\nwidget<4\n", f"widget 3.1 {WAYS}"),
     ],
-    ids=["pinned", "any", "bounded", "transitive"],
+    ids=["pinned", "any", "bounded", "transitive", "cut-off"],
 )
-def test_build_is_offered_first(world: World, patchlock: Patchlock, tmp_path: Path, needs: bytes, told: str) -> None:
+def test_build_is_offered_first(
+    world: World, patchlock: Patchlock, tmp_path: Path, request: pytest.FixtureRequest, needs: bytes, told: str
+) -> None:
     files = [sdist(tmp_path, "widget", version, made("widget", version)) for version in ("3.1", "3.2")]
     offer(world, *files, maker(tmp_path), wheel(tmp_path, "asker", "1.0", requires=("widget",)))
+    if "cut-off" in request.node.name:
+        page = world.wheels.parent / "index" / "widget" / "index.html"
+        old, late = page.read_text().split("<br>\n")[:2]
+        page.write_text(f"{old}<br>\n{late.replace('2025-06', '2026-06')}<br>\n")
     ask(world, needs, tmp_path)
     (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
     assert pair["code"] == "unsatisfiable"
@@ -38,6 +45,36 @@ def test_build_is_offered_first(world: World, patchlock: Patchlock, tmp_path: Pa
     tables = text[text.index("[[build]]\nnames") : text.index("edit set 1")]
     world.app.write_text(f"{world.app.read_text()}\n{tables}")  # as a person pastes it
     assert patchlock("lock", "mini").returncode == 0
+
+
+def test_what_only_a_version_after_the_cut_off_asks_for_is_neither_named_nor_built(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    sources = [sdist(tmp_path, name, "3.1", made(name, "3.1")) for name in ("widget", "gadget")]
+    speakers = [wheel(tmp_path, "speech", v, requires=(n,)) for v, n in (("1.0", "widget"), ("2.0", "gadget"))]
+    offer(world, *sources, *speakers, maker(tmp_path))
+    page = world.wheels.parent / "index" / "speech" / "index.html"
+    old, late = page.read_text().split("<br>\n")[:2]
+    page.write_text(f"{old}<br>\n{late.replace('2025-06', '2026-06')}<br>\n")
+    ask(world, b"alpha==9.0\nspeech\n", tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert pair["explanation"]["builds"] == [{"name": "widget", "version": "3.1"}]
+    (conflict,) = pair["explanation"]["conflicts"]
+    assert not [line for line in conflict["uv"] if "gadget" in line]
+
+
+def test_build_that_downloads_is_told_before_it_is_built(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    files = in_tree("widget", tmp_path / "mark")
+    line = files["backend.py"].count("\n") + 2
+    files["backend.py"] += "def fetch():\n    return urlopen('https://x.test')\n"
+    offer(world, sdist(tmp_path, "widget", "1.0", files))
+    ask(world, b"alpha==9.0\nwidget\n", tmp_path, '\n[[build]]\nnames = ["widget"]\nwhy = "x"\nsource = "tests"\n')
+    told = f"its build may download something, backend.py:{line} (urlopen), and a build has no network here: "
+    assert f"# {told}" in patchlock("lock", "mini").stdout
+    table = '\n[[metadata]]\nname = "widget"\nversion = "1.0"\nrequires = []\nbuild = []\nwhy = "x"\nsource = "tests"\n'
+    world.app.write_text(world.app.read_text() + table)
+    for words in (("lock", "mini"), ("install", "mini", "--profile", "tiny")):
+        assert f"widget 1.0: {told}" in patchlock(*words).stderr
 
 
 def test_edits_have_the_metadata_of_what_they_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ pythons = ["{python}"]
 platforms = ["linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64"]
 """
 RECORD_IT = "on a machine that reaches it, run `patchlock index record vendor`"
-MAY = "the record vendor is not known to be complete, and the index may have another "
+MAY = "the record vendor is not known to be complete, and the index may have other versions than "
 LOOK = "look at https://vendor.invalid/whl, and add what is there to profiles/indexes/vendor.toml"
 LINE = "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
 

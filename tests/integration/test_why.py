@@ -159,7 +159,18 @@ def test_what_was_uploaded_after_the_cut_off_is_told_apart(locked: World, patchl
     page.write_text(old + "<br>\n" + new.replace("2025-06-01", "2026-06-01"))
     found = told(patchlock, "beta", "--alternatives")["alternatives"]
     assert isinstance(found, dict)
-    assert (found["fits"], found["younger"], found["conflict"]) == ("", "1.7", None)
+    assert (found["fits"], found["younger"], found["younger_is_late"], found["conflict"]) == ("", "1.7", True, None)
+    # 1.6 was there, but what it requires came later.
+    asker = wheel(locked.wheels, "beta", "1.6", requires=("delta",))
+    index(root, [locked.wheels / "beta-1.5-py3-none-any.whl", asker])
+    index(root, [wheel(locked.wheels, "delta", "1.0")])
+    late = root / "delta" / "index.html"
+    late.write_text(late.read_text().replace("2025-06-01", "2026-06-01"))
+    found = told(patchlock, "beta", "--alternatives")["alternatives"]
+    assert isinstance(found, dict)
+    assert (found["younger"], found["younger_is_late"]) == ("1.6", False)
+    text = patchlock("why", "mini", "beta", "--profile", "tiny", "--alternatives").stdout
+    assert "1.6 requires something that was uploaded after the cut-off, 2026-01-01T00:00:00Z" in text
 
 
 def test_wheels_for_other_machines_only_are_told(locked: World, patchlock: Patchlock) -> None:

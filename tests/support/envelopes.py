@@ -26,7 +26,7 @@ FAILURE = "failure"
 TABLES = frozenset(
     {
         *("apps", "devices", "environment", "instead_of", "libraries", "optional", "overlays", "packages", "parts"),
-        *("patched", "present", "reasons", "settings", "shared", "variables", "versions"),
+        *("patched", "present", "reasons", "settings", "shared", "unverified", "variables", "versions"),
     }
 )
 """Keys whose value, where it is a table, has keys that are data: names of apps, files, packages, variables."""

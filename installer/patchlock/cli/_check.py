@@ -164,6 +164,8 @@ def _findings(catalogue: Catalogue, app: App, pairs: list[Request], *, offline: 
 
     policy = catalogue.rules()
     yield check_catalogue.cases(app, PatchTestRequest(catalogue=catalogue, cache=_options.cache()))
+    if (open_ends := check_catalogue.launch(app)) is not None:
+        yield open_ends
     for _, of_profile in itertools.groupby(pairs, key=lambda request: request.profile.name):
         requests = list(of_profile)
         possible = [request for request in requests if check_catalogue.is_possible(request)]

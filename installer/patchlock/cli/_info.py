@@ -177,7 +177,8 @@ def _data(
             "memory": [memory_data(verdict) for verdict in seen.memory],
             "needs": list(seen.needs),
         },
-        "installed": installed_profiles.by_app(_options.home()).get(app.name, []),
+        "installed": (there := installed_profiles.by_app(_options.home()).get(app.name, [])),
+        "unverified": {profile: told for profile in there if (told := _list.unverified(app.name, profile))},
         "download": {
             "packages": _size(seen.packages) if seen.packages else None,
             **sizes_data(seen.model_sizes),

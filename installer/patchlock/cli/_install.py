@@ -104,7 +104,7 @@ def install_command(
             folder, _options.root(catalogue), app, profile, added, left_out
         ):
             _require_whole(folder / "environments" / generation, app, profile)
-            _tell_nothing_to_do(app, profile, freshness.is_of_edited_lock(folder / "environments" / generation))
+            _tell_nothing_to_do(app, profile, *freshness.reservations(folder / "environments" / generation))
             return 0
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
@@ -158,7 +158,7 @@ def install_command(
         if as_json:
             _output.succeed("install", _report(request, receipt))
         else:
-            _tell_nothing_to_do(app, request.profile.name, receipt.edited_lock)
+            _tell_nothing_to_do(app, request.profile.name, receipt.edited_lock, receipt.unverified)
         return 0
     _confirm_source_builds(request, as_json=as_json)
     return _install(
@@ -299,8 +299,10 @@ def _remembered(app: str, catalogue: Path) -> str | None:
     return same[0] if len(same) == 1 else None
 
 
-def _tell_nothing_to_do(app: str, profile: str, is_edited: bool) -> None:
+def _tell_nothing_to_do(app: str, profile: str, is_edited: bool, unverified: str) -> None:
     _output.echo(f"{app} is installed on {profile} and up to date: nothing to do")
+    if unverified:
+        _output.echo(f"note    {unverified}")
     if is_edited:
         from patchlock.model import lockfile
 
@@ -370,7 +372,7 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
         ("patches", outcome_summary(report.outcomes, is_done=True) or "none"),
         ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
-        ("verified" if report.computed else "checked", _checks(request, report)),
+        ("verified" if report.computed and not receipt.unverified else "checked", _checks(request, report)),
         ("folder", str(request.installation.source / request.app.directory)),
         *_models.summary_row(request),
         ("launcher", _launchers(request)),
@@ -386,16 +388,16 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
     if report.notes:
         pairs.append(("note", "\n".join(report.notes)))
     says = _launcher.to_paste(request.app.launch.says, home, ())
-    pairs += [
-        ("undo", f"{itself} {'rollback' if _has_earlier(request, receipt) else 'uninstall'} {pair}"),
-        ("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")),
-    ]
-    done, but = (
-        ("installed and verified", "") if report.computed else ("installed", "; not verified: no kernel was computed")
-    )
-    head = f"{app} is {done} on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s{but}"
+    pairs.append(("undo", f"{itself} {'rollback' if _has_earlier(request, receipt) else 'uninstall'} {pair}"))
+    if not request.app.launch.is_placeholder:
+        pairs.append(("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")))
+    but = [] if report.computed else ["not verified: no kernel was computed"]
+    but += [receipt.unverified] if receipt.unverified else []
+    done = "installed" if but else "installed and verified"
+    took = f"on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
+    head = "; ".join([f"{app} is {done} {took}", *but])
     if _log.is_quiet():
-        return f"{head}\n{_output.rows([row for row in pairs if row[0] == 'run'])}"
+        return "\n".join([head, *(_output.rows([row]) for row in pairs if row[0] == "run")])
     return f"\n{head}\n{_output.rows(pairs)}"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _options, _output
+from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -99,11 +100,12 @@ def standing(root: Path) -> dict[str, list[InstallationState]]:
 
 
 def profiles_text(found: Iterable[InstallationState]) -> str:
-    """Name the profiles of installations, and what has not finished; "" for none."""
+    """Name the profiles of installations, what has not finished, and what is not verified; "" for none."""
     told = []
     for one in found:
-        unfinished = "being installed" if one.is_busy else "interrupted" if one.state == "interrupted" else ""
-        told.append(one.installation.profile + (f" ({unfinished})" if unfinished else ""))
+        word = "being installed" if one.is_busy else "interrupted" if one.state == "interrupted" else ""
+        word = word or ("not verified" if one.used is not None and one.used.unverified else "")
+        told.append(one.installation.profile + (f" ({word})" if word else ""))
     return ", ".join(told)
 
 
@@ -195,7 +197,11 @@ def refused(found: tuple[PairState, ...]) -> list[str]:
 def missing(found: tuple[PairState, ...]) -> list[str]:
     """Write which locks are still to be made, with the command."""
     pairs = dict.fromkeys((one.app, one.profile) for one in found if one.state == "missing")
-    told = [(f"{app} × {profile}", f"patchlock lock {app} --profile {profile}") for app, profile in pairs]
+    given = _output.given("catalogue")
+    told = [
+        (f"{app} × {profile}", command_lines.joined(["patchlock", "lock", app, "--profile", profile, *given]))
+        for app, profile in pairs
+    ]
     return ["\nMissing", _output.rows(told)] if told else []
 
 
@@ -233,8 +239,21 @@ def _data(
         ],
         "pairs": pairs_data(found),
         "proofs": proofs_data(known),
-        "installed": [{"app": app, "profile": profile} for app, names in installed.items() for profile in names],
+        "installed": [
+            {"app": app, "profile": profile, "unverified": unverified(app, profile)}
+            for app, names in installed.items()
+            for profile in names
+        ],
     }
+
+
+def unverified(app: str, profile: str) -> str:
+    """Say what of an installed app no check has shown, a clause; "" where it was started."""
+    from patchlock.environments import generations
+    from patchlock.model.installation import Installation
+
+    receipt = generations.current(Installation(folder=_options.home() / f"{app}@{profile}"))
+    return receipt.unverified if receipt is not None else ""
 
 
 def app_data(app: AppSummary, profiles: tuple[ProfileSummary, ...]) -> dict[str, object]:

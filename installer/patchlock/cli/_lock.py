@@ -277,8 +277,12 @@ def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
         detail = str(error)
         if (table := pairs.refusal(request.app, request.profile, request.platform)) is not None:
             detail += f"\nto lock it, delete the [[refused]] table at {table.origin}, and run this again"
+        where = _output.place(request.catalogue.root, file)
         if is_refused and relock.remove(request):
-            detail += f"\nremoved: {_output.place(request.catalogue.root, file)}"
+            detail += f"\nremoved: {where}"
+        elif is_refused and request.lock_path.is_file():
+            detail += f"\n{where} was edited and stays: remove it yourself"
+            is_refused = False
         return Line(pair=pair, file=file, state="refused" if is_refused else "failed", detail=detail, code=error.code)
     warnings = (*warnings, *lock.notices)
     count = len(lock.packages)

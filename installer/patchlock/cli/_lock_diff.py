@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patchlock.cli import _lock_table, _output, _progress
-from patchlock.model.errors import DriftError, PatchlockError
+from patchlock.model.errors import DriftError, PatchlockError, RefusedError
 
 if TYPE_CHECKING:
     from patchlock.locks.diff import Change, Difference
@@ -107,23 +107,20 @@ def _objection(changed: Sequence[_Line]) -> PatchlockError | None:
 
 def _line(request: Request, locks: Callable[[Request], tuple[Lock | None, Lock | None]]) -> _Line:
     from patchlock.catalogue.pairs import require_possible
-    from patchlock.locks import diff
+    from patchlock.locks import diff, relock
 
     pair = f"{request.app.name} × {request.profile.name} × {request.platform.name}"
     file = request.lock_name
     try:
         require_possible(request.app, request.profile, request.platform)
         return _Line(pair=pair, file=file, difference=diff.compare(*locks(request)))
+    except RefusedError as error:
+        found = relock.refused_status(request, error)
+        is_left = found.state == "failed"
+        told = {"failed": found.reasons[0]} if is_left else {"refused": str(error)}
+        return _Line(pair=pair, file=file, difference=None, code=found.code, **told)
     except PatchlockError as error:
-        refused = error.code == "refused"
-        return _Line(
-            pair=pair,
-            file=file,
-            difference=None,
-            refused=str(error) if refused else "",
-            failed="" if refused else str(error),
-            code=error.code,
-        )
+        return _Line(pair=pair, file=file, difference=None, failed=str(error), code=error.code)
 
 
 def _committed(request: Request) -> Lock | None:

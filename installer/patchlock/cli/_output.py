@@ -46,7 +46,7 @@ def echo(text: str = "", *, err: bool = False, has_prompt: bool = sys.platform !
     if "patchlock " in text:
         from patchlock.cli import _folders, _launcher
 
-        text = _launcher.to_paste(text, _folders.home(), _catalogue())
+        text = _launcher.to_paste(text, _folders.home(), _repeated())
     text = broken(visible(text), stream)
     if not has_prompt and "$ " in text:
         import re
@@ -55,14 +55,12 @@ def echo(text: str = "", *, err: bool = False, has_prompt: bool = sys.platform !
     _write(f"{text}\n", stream)
 
 
-def _catalogue() -> list[str]:
-    """Repeat --catalogue as the user gave it, for the commands that are shown."""
+def _repeated() -> list[str]:
+    """Repeat what the user gave and a command that is shown cannot work without: the catalogue, upstream's place."""
     import click
 
     context = click.get_current_context(silent=True)
-    if context is None or "catalogue" not in context.params:
-        return []
-    return given("catalogue")
+    return given("catalogue", "source") if context is not None else []
 
 
 def given(*names: str) -> list[str]:

@@ -86,7 +86,8 @@ def plan_command(
     folder = on_paper.folder(simulated, installation.name) if simulated else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"
     error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
-    told = [*warnings(made.patched), *idle_requirements(made.app, made.commit, made.patched.outcomes)]
+    told = [*([made.newer_files] if made.newer_files else []), *warnings(made.patched)]
+    told += idle_requirements(made.app, made.commit, made.patched.outcomes)
     if as_json:
         data = {
             "app": made.app.name,

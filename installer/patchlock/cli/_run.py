@@ -56,6 +56,8 @@ def run_command(
     if as_json:
         _output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
         return 0
+    if request.app.launch.is_placeholder:
+        progress.note(f"[launch] in {request.app.origin.file} names no program of {app} yet: Python alone is started")
     _tell_models(request)
     _tell_device(request, generation, place.variables, progress)
     _tell_running(request, progress)

@@ -57,6 +57,7 @@ def sdist_command(name: str, version: str, run_hooks: bool, as_json: bool) -> No
                 "build": list(map(str, statement.build)),
                 "told_by": statement.told_by,
                 "doubt": statement.doubt,
+                "downloads": statement.downloads,
             },
         )
     else:

@@ -103,7 +103,8 @@ def _generation(receipt: Receipt, one: InstallationState, exact: bool) -> str:
     chosen += ", from an edited lock" if receipt.edited_lock else ""
     used = ", the current one" if len(one.made) > 1 and receipt == one.used else ""
     made = f"{receipt.id}, made {receipt.made}" if exact else f"installed {_local(receipt.made)}"
-    return f"{made}, upstream {receipt.upstream[:12]}{chosen}{used}"
+    unverified = f"\n{receipt.unverified}" if receipt.unverified else ""
+    return f"{made}, upstream {receipt.upstream[:12]}{chosen}{used}{unverified}"
 
 
 def _data(one: InstallationState) -> dict[str, object]:
@@ -120,6 +121,7 @@ def _data(one: InstallationState) -> dict[str, object]:
                 "made": receipt.made,
                 "upstream": receipt.upstream,
                 "chosen": list(receipt.chosen),
+                "unverified": receipt.unverified,
                 "in_use": receipt == one.used,
             }
             for receipt in one.made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from patchlock.model.errors import EXIT_NOT_CHECKED
 from patchlock.model.kernel_results import Verdict
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def verify_command(
         _write_report(file, request, receipt, results, proved.report)
     passed = all(result.passed for result in results)
     cure = _cure(receipt, results, "" if passed else _fallback.other_profile(request, catalogue))
-    return _tell(installation, receipt, seen, results, depth or "plain", as_json, cure, proved.report)
+    unverified = (proved.unverified, True)
+    return _tell(installation, receipt, seen, results, depth or "plain", as_json, cure, unverified, proved.report)
 
 
 def _require_formats(files: Iterable[Path], depth: str | None) -> None:
@@ -145,7 +147,8 @@ def _quick(installation: Installation, app: str, as_json: bool) -> int:
     with progress.stage("verify"):
         seen = verification.quick_without_catalogue(folder, receipt)
         progress.say(verification.counted(seen.results))
-    return _tell(installation, receipt, seen, seen.results, "quick", as_json, _cure(receipt, seen.results))
+    cure, unverified = _cure(receipt, seen.results), (receipt.unverified, False)
+    return _tell(installation, receipt, seen, seen.results, "quick", as_json, cure, unverified)
 
 
 def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> ProofResult:
@@ -190,9 +193,24 @@ def _tell(
     depth: str,
     as_json: bool,
     cure: tuple[str, str],
+    unverified: tuple[str, bool],
     report: Report | None = None,
 ) -> int:
+    """Print what was found, and give the exit code.
+
+    Args:
+        installation: that was looked at.
+        receipt: of the generation.
+        seen: what its files show.
+        results: of all checks.
+        depth: of the look.
+        as_json: in an envelope.
+        cure: what is to be done about failed checks: in words, and as a command.
+        unverified: what of the app itself no check can show, or ""; and whether its checks were asked for.
+        report: of the kernels.
+    """
     from patchlock.environments import generations
+    from patchlock.model.errors import NotCheckedError, PatchlockError
     from patchlock.verify import reports, verification
 
     drifted = verification.changed(installation)
@@ -205,10 +223,14 @@ def _tell(
             "checks": [dataclasses.asdict(r) for r in results],
             "findings": [dataclasses.asdict(f) for f in seen.findings],
             "notes": list(seen.notes),
+            "unverified": unverified[0],
             "drifted": [str(file) for file in drifted],
             "proofs": reports.data(report) if report is not None else None,
         }
-        return _output.succeed("verify", data, None if passed else _error(installation, receipt, results, cure))
+        error: PatchlockError | None = None if passed else _error(installation, receipt, results, cure)
+        if passed and all(unverified):
+            error = NotCheckedError(unverified[0], where=str(installation.folder), remedy=_FILLED_IN)
+        return _output.succeed("verify", data, error)
     rows = [
         (f"{'ok' if result.passed else 'FAILED':<6}  {result.level:<8}", f"{result.id}: {result.detail}")
         for result in results
@@ -216,13 +238,17 @@ def _tell(
     _output.echo(_output.rows(rows, indent=0))
     for line in _kernels(report.judged if report is not None else ()):
         _output.echo(line)
-    if notes := [("note  ", note) for note in (*seen.notes, *verification.edits(installation, drifted))]:
+    of_app = (unverified[0],) if unverified[0] else ()
+    if notes := [("note  ", note) for note in (*of_app, *seen.notes, *verification.edits(installation, drifted))]:
         _output.echo(_output.rows(notes, indent=0))
     if passed:
-        return 0
+        return EXIT_NOT_CHECKED if all(unverified) else 0
     words, command = cure
     _output.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
     return 1
+
+
+_FILLED_IN = "write there how it is started, lock and install it again"
 
 
 def _kernels(judged: Sequence[ComparedResult]) -> list[str]:

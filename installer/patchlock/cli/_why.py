@@ -275,6 +275,7 @@ def _alternatives(found: Newer) -> dict[str, object]:
         "would_resolve": found.would_resolve,
         "conflict": _conflict_report.conflict_data(found.conflict) if found.conflict else None,
         "younger": str(found.younger or ""),
+        "younger_is_late": found.is_late,
         "elsewhere": str(found.elsewhere or ""),
         "questions": found.asked,
     }
@@ -397,7 +398,8 @@ def _lost(
     elif found.fits is not None:
         lines.append(f"{found.fits} would fit this machine; uv did not say what keeps it out")
     if found.younger is not None:
-        lines.append(f"{found.younger} was uploaded after the cut-off, {cut_off}")
+        late = "was uploaded" if found.is_late else "requires something that was uploaded"
+        lines.append(f"{found.younger} {late} after the cut-off, {cut_off}")
     if found.elsewhere is not None:
         lines.append(f"{found.elsewhere} has wheels, and none for Python {p.python} on {p.platform}")
     return lines or [f"none in the recorded index {record.name}" if record else "there is none"]

@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from patchlock.distributions import _setup_script
+from patchlock.distributions import _build_downloads, _setup_script
 from patchlock.model import toml_text
 from patchlock.model.lock_rules import WITHOUT_PYPROJECT
 from patchlock.model.patch import Refusal
@@ -40,6 +40,9 @@ Source: `get_requires_for_build_wheel` of each; setuptools adds `setup_requires`
 _HATCH_HOOKS = re.compile(r"^\[+tool\.hatch\.build\..*hooks", re.MULTILINE)
 
 
+_STATIC = frozenset({"CMakeLists.txt", "PKG-INFO", "pyproject.toml", "setup.cfg"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class SdistMetadata:
     """What the static files of an sdist say."""
@@ -52,13 +55,25 @@ class SdistMetadata:
     build: tuple[Requirement, ...]
     doubt: str
     """Why the build may ask for more than that, a clause; "" where it does not."""
+    downloads: str = ""
+    """Where its build may download something, and how; "" where no file says so."""
+
+    @property
+    def fails(self) -> str:
+        """Say why its build may fail here, a clause; "" where nothing is known against it."""
+        if not self.downloads:
+            return ""
+        return (
+            f"its build may download something, {self.downloads}, and a build has no network here: it may fail at "
+            "install; take a version that has a wheel, or leave it out"
+        )
 
 
 def is_wanted(path: PurePosixPath) -> bool:
     """Say whether a file of an sdist, named from its top folder, is one of those that are read here."""
     if path.name in {"requires.txt", "SOURCES.txt"}:
         return path.parent.name.endswith(".egg-info") and len(path.parts) <= 3
-    return len(path.parts) == 1 and path.name in {"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py"}
+    return len(path.parts) == 1 and (path.name in _STATIC or path.suffix == ".py")
 
 
 def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
@@ -73,6 +88,8 @@ def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
     told_by, requires = next(
         ((told_by, lines) for told_by, lines in _metadata_sources(files, project) if lines is not None), ("", ())
     )
+    system = project.get("build-system", {})
+    backend = str(system.get("build-backend", "setuptools"))
     kept = [line for line in requires if not _FOR_DEVELOPERS.search(line)]
     return SdistMetadata(
         requires=tuple(sorted(set(_requirements(kept)), key=str)),
@@ -80,6 +97,7 @@ def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
         version=_version(files, project),
         build=tuple(_requirements(_build(files, project))),
         doubt=_doubt(files, project),
+        downloads=_build_downloads.find(files, backend, is_own="backend-path" in system),
     )
 
 
@@ -234,6 +252,8 @@ def as_table(sdist: Sdist, statement: SdistMetadata) -> str:
     if statement.doubt:
         command = f"`patchlock sdist {sdist.name} {sdist.version} --run-hooks`"
         table.add(tomlkit.comment(f"{statement.doubt}: {command} asks it"))
+    if statement.fails:
+        table.add(tomlkit.comment(statement.fails))
     tables = tomlkit.aot()
     tables.append(table)  # a list of tables would lose the comment
     return tomlkit.dumps({"metadata": tables}).rstrip()

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from patchlock.core import download
 from patchlock.distributions.sdist_metadata import is_wanted
 from patchlock.model.errors import SdistError
+from patchlock.model.identities import Sha256
 from patchlock.model.sdist import Sdist
 
 _LARGEST = 1_000_000
@@ -33,6 +34,12 @@ def fetch(sdist: Sdist, cache: Path) -> Path:
     """
     filename = unquote(PurePosixPath(urlsplit(sdist.url).path).name)
     return download.fetch(sdist.url.partition("#")[0], cache / "sdists" / sdist.sha256 / filename, sha256=sdist.sha256)
+
+
+def cached(sha256: Sha256, cache: Path) -> Path | None:
+    """Find an sdist in the cache; None where it was not fetched."""
+    found = (one for one in (cache / "sdists" / sha256).glob("*") if one.suffix in {".gz", ".zip", ".bz2", ".xz"})
+    return next(found, None)
 
 
 def static_files(archive: Path) -> Mapping[PurePosixPath, bytes]:

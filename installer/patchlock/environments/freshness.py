@@ -13,7 +13,7 @@ from patchlock import __version__
 
 _FIRST = ("id", "app", "profile", "platform", "python", "upstream", "applied", "inputs", "lock", "packages", "made")
 _LAST = ("sequence", "environment", "patched", "present", "checks", "overlays", "shared", "chosen")
-_RARE = ("edited_lock", "source")
+_RARE = ("edited_lock", "source", "unverified")
 KEYS = frozenset((*_FIRST, *_LAST, *_RARE))
 """Of a receipt; `generations.Receipt`, which costs too much to import here, has the same."""
 
@@ -109,11 +109,12 @@ def up_to_date_generation(
     return generation if is_so else None
 
 
-def is_of_edited_lock(generation: Path) -> bool:
-    """Say whether a generation was made from a lock that its owner had edited."""
+def reservations(generation: Path) -> tuple[bool, str]:
+    """Say whether a generation was made from a lock that its owner had edited, and what of its app is unverified."""
     import tomllib
 
-    return bool(tomllib.loads((generation / "receipt.toml").read_text(encoding="utf-8")).get("edited_lock"))
+    receipt = tomllib.loads((generation / "receipt.toml").read_text(encoding="utf-8"))
+    return bool(receipt.get("edited_lock")), str(receipt.get("unverified", ""))
 
 
 def is_touched(generation: Path) -> bool:

@@ -75,6 +75,8 @@ class Receipt:
     """Whether the lock had been edited after it was made, and its owner said so."""
     source: str = ""
     """Where upstream was taken from instead of the catalogue's: an absolute path, or an address without secrets."""
+    unverified: str = ""
+    """What of the app itself the checks have not shown, a clause; "" where it was started."""
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -93,7 +95,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     sync_to_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
-    for name in ("edited_lock", "source"):  # an older patchlock reads the receipts that have neither
+    for name in ("edited_lock", "source", "unverified"):  # an older patchlock reads the receipts that have none
         if not values[name]:
             del values[name]
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}

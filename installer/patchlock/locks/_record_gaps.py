@@ -33,7 +33,7 @@ def notices(
             )
             is_kept = any(_is_kept(index, name, version) for name in unknown for version in unknown[name])
             found.append(
-                f"the record {index.name} is not known to be complete, and the index may have another "
+                f"the record {index.name} is not known to be complete, and the index may have other versions than "
                 f"{'; '.join(sorted(told))}: {_how_to_ask(index, is_kept=is_kept)}"
             )
     return tuple(found)
@@ -64,8 +64,10 @@ def _doubtful(
 
 def missing(
     order: ResolutionInputs, name: NormalizedName, asked: Iterable[Requirement], environment: Mapping[str, str]
-) -> tuple[str, str] | None:
-    """Say that a record has nothing of what was asked for, and what to do now; None where no record has the name.
+) -> tuple[str, str, bool] | None:
+    """Say that a record has nothing of what was asked for, what to do now, and whether the index may still have it.
+
+    None where no record has the name.
 
     Args:
         order: what was asked.
@@ -85,9 +87,9 @@ def missing(
         correct = "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
         unknown = _unanswered(index, order, name, wanted, None)
         if not unknown:
-            return what, correct
+            return what, correct, False
         how = _how_to_ask(index, is_kept=any(_is_kept(index, name, version) for version in unknown))
-        return f"{what}, and is not known to be complete", f"{how}; or {correct}"
+        return f"{what}, and is not known to be complete", f"{how}; or {correct}", True
     return None
 
 

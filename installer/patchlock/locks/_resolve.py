@@ -29,7 +29,7 @@ from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._rules import enforce_policy, missing_wheels, only_built, requirements_of, takeable
 from patchlock.locks.reasons import spelled_out
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import build_constraints
 from patchlock.model.errors import PolicyError, RequirementsError, UnsatisfiableError, WheelError
 from patchlock.model.identities import Sha256
@@ -177,13 +177,16 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
         is_lacking = re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words)
         of_record = is_lacking and _record_gaps.missing(order, name, requirements_of(order), markers(order))
         if of_record:
-            return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
+            what, remedy, is_unknown = of_record
+            lacking = UnsatisfiableError(what, where=", ".join(places), remedy=remedy, evidence=evidence)
+            lacking.is_unknown = is_unknown
+            return lacking
         if late := _too_late(order, name, words):
             return UnsatisfiableError(
-                late,
+                late.says,
                 where=", ".join(places),
-                remedy=f"ask for an older version, allow newer files of {name} with a [[newer]] table in "
-                f"{order.app.origin.file}, or move the cut-off with --as-of",
+                remedy=f"{'ask for an older version, ' if late.is_pinned else ''}allow newer files of {name} with a "
+                f"[[newer]] table in {order.app.origin.file}, or move the cut-off with --as-of",
                 evidence=evidence,
             )
         if is_lacking:
@@ -210,19 +213,29 @@ def _correction(order: ResolutionInputs, name: NormalizedName, version: str) -> 
     return "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
 
 
-def _too_late(order: ResolutionInputs, name: NormalizedName, words: str) -> str:
-    """Say that the cut-off keeps away all of a distribution that is asked for; "" where it does not, or uv is silent.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _TooLate:
+    """The cut-off keeps away all of a distribution that is asked for."""
+
+    says: str
+    is_pinned: bool
+
+
+def _too_late(order: ResolutionInputs, name: NormalizedName, words: str) -> _TooLate | None:
+    """Say that the cut-off keeps away all of a distribution that is asked for; None where not, or uv is silent.
 
     uv also names a cut-off in conflicts in which an older version has a part.
     """
     found = re.search(_CUT_OFF.format(re.escape(name)), words)
     if found is None:
-        return ""
-    day, pinned, newest, uploaded = found.groups()
+        return None
+    until, pinned, newest, uploaded = found.groups()
     if not pinned and takeable(order, name) != frozenset():
-        return ""
-    late = f"{name} {pinned or newest} was uploaded on {uploaded[:10]}, after the cut-off of this lock, {day[:10]}"
-    return late if pinned else f"{late}, and no version from before it fits"
+        return None
+    day = last_day(until)
+    at = (uploaded, until) if uploaded[:10] == day else (uploaded[:10], day)
+    late = f"{name} {pinned or newest} was uploaded on {at[0]}, after the cut-off of this lock, {at[1]}"
+    return _TooLate(says=late if pinned else f"{late}, and no version from before it fits", is_pinned=bool(pinned))
 
 
 _CUT_OFF = (

@@ -216,12 +216,13 @@ def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:
 
     index_client.require_pages(words)
     wanted, offered = _doubtful(order, words)
+    in_time = _in_time(order, wanted, offered)
     return (
         *gone(wanted, offered),
         *(
             f"{name} {version} has no wheel, only an sdist; allow its build with a [[build]] table, or use another "
             "version"
-            for name, version in only_sdists(wanted, offered)
+            for name, version in only_sdists(*in_time)
         ),
     )
 
@@ -249,7 +250,9 @@ def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
     for name in sorted(missed & offered.keys()):
         files = [file.filename for file in offered[name] if file.yanked is None]
         wheels = [file for file in files if file.endswith(".whl")]
-        sdists = [Version(parsed[1]) for file in files if (parsed := _sdist(file)) is not None]
+        timely = [file.filename for file in uploaded_until(offered[name], order.cut_offs.get(name, order.as_of))]
+        every = {file: Version(parsed[1]) for file in files if (parsed := _sdist(file)) is not None}
+        sdists = [version for file, version in every.items() if file in timely] or list(every.values())
         is_late = all(wheel.endswith("-none-any.whl") for wheel in wheels)
         is_foreign = wheel_choice.best_wheel(wheels, order.platform, order.profile) is None
         if wheels and sdists and (is_late or is_foreign):

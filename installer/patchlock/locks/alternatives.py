@@ -12,11 +12,15 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.core import uv
+from patchlock.distributions import index_client
+from patchlock.distributions.policy.fitting import of_version, uploaded_until
 from patchlock.locks.conflicts import _search
 from patchlock.locks.conflicts._trials import ResolverSession, anywhere
 from patchlock.locks.conflicts.explanation import Conflict, conflict_of, members_of
 from patchlock.locks.conflicts.model import CUT_OFF, Member, Question, Requester, Solved, Unsolved, atoms
 from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model.policy import IndexFile
 
 Files = Mapping[PurePosixPath, bytes]
 _SECONDS = 60
@@ -35,6 +39,8 @@ class Newer:
     """What keeps `fits` out; without the wish for a newer one itself."""
     younger: Version | None
     """The newest that this machine could install without the cut-off, where that is another."""
+    is_late: bool
+    """Whether `younger` itself was uploaded after the cut-off; if not, something was that it requires."""
     elsewhere: Version | None
     """A still newer one that has wheels for other machines only."""
     asked: int
@@ -90,6 +96,22 @@ def newer(
         would_resolve=isinstance(whole, Solved),
         conflict=conflict,
         younger=younger if younger != fits else None,
+        is_late=younger is None or _is_late(order, name, younger),
         elsewhere=elsewhere,
         asked=asking.asked,
     )
+
+
+def _is_late(order: ResolutionInputs, name: NormalizedName, version: Version) -> bool:
+    """Say whether a version was uploaded after the cut-off; also where nobody tells when it was."""
+    index = next((one for one in order.indexes if any(wheel.name == name for wheel in one.wheels)), None)
+    if index is not None:
+        files = tuple(
+            IndexFile(filename=one.filename, sha256=one.sha256, yanked=None, uploaded=one.uploaded)
+            for one in index.wheels
+            if one.name == name
+        )
+    else:
+        files = index_client.read_all([name]).get(name, ()) if index_client.is_asked(online=uv.is_online()) else ()
+    of = [file for file in files if of_version(file, version)]
+    return not uploaded_until(of, order.cut_offs.get(name, order.as_of))

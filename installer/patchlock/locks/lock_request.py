@@ -489,8 +489,11 @@ def _with_upstreams_rules(request: Request, requirements: Mapping[PurePosixPath,
     return dataclasses.replace(app, rules=app.rules + theirs) if theirs != LockRules() else app
 
 
-def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
+def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> str:
     """Compare the files that a lock was made from with those of now, and if any differs, what uv would be asked now.
+
+    Returns:
+        That a file of the catalogue is newer than the lock, although uv would be asked the same, a sentence; or "".
 
     Raises:
         LockStaleError: uv would be asked something else; says every reason.
@@ -504,7 +507,7 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
         inputs=lock_inputs(request, upstream.raw, upstream.snapshot),
     )
     if not reasons:
-        return
+        return ""
     from patchlock.locks import _resolve
 
     if (
@@ -512,10 +515,19 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
         and _resolve.question(collect_inputs(request, upstream_requirements(request, upstream), made.as_of, made.newer))
         == made.resolver_input
     ):
-        return
+        return _of_older_files(request, lock)
     why = "; ".join(reasons)
     raise LockStaleError(
         f"the lock of {request.app.name} on {request.profile.name} is stale: {why}",
         where=request.lock_name,
         remedy=f"run `{_lock_command(request)}`",
     )
+
+
+def _of_older_files(request: Request, lock: Lock) -> str:
+    """Say which files of the catalogue are newer than a lock, as `lock --check` does; another commit is not theirs."""
+    made = lock.provenance
+    newer = lockfile.staleness_reasons(lock, commit=made.commit, python=made.python, inputs=lock_inputs(request, None))
+    if not lock.is_intact or not newer:  # of an edited lock, it is said that it is one
+        return ""
+    return f"{'; '.join(newer)}; it still asks for the same packages: renew it with `{_lock_command(request)}`"

@@ -21,7 +21,7 @@ from patchlock.locks import _rules as locks_rules
 from patchlock.locks import diff
 from patchlock.locks import lock_request as locks_request
 from patchlock.locks.lock_request import Request, UpstreamRequirements
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import lockfile
 from patchlock.model.errors import (
     DriftError,
@@ -103,6 +103,10 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         lock = patched_distributions.substitute_wheels(wanted, lock)
     lockfile.require_addresses(lock, request.lock_name, local=request.local_addresses)
     notices = (*lock.notices, *frozen, *locks_request.idle_patches(request, asked))
+    if any(package.why.endswith("sdist") for package in lock.packages):
+        from patchlock.locks import sdist_declarations  # as above
+
+        notices += sdist_declarations.failing_builds(lock.packages, request.cache)
     return keep_resolver(current(request), dataclasses.replace(lock, notices=notices))
 
 
@@ -112,7 +116,7 @@ def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:
     if not until or order.as_of != until or datetime.datetime.fromisoformat(until) >= day:
         return ()
     told = (
-        f"as-of in {order.app.origin.file} leaves out files uploaded after {until[:10]}, and its commit is of "
+        f"as-of in {order.app.origin.file} leaves out files uploaded after {last_day(until)}, and its commit is of "
         f"{date[:10]}: remove as-of, or write a later day, and run `patchlock lock {order.app.name} --as-of commit`"
     )
     return (told,)
@@ -256,10 +260,7 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
         lock, _ = locks_request.read_lock(request)
         lockfile.require_addresses(lock, request.lock_name, local=True)
     except RefusedError as error:
-        if request.lock_path.is_file():
-            reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
-            return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
-        return LockStatus(state="refused", reasons=(error.what,), code=error.code)
+        return refused_status(request, error)
     except LockMissingError as error:
         return LockStatus(state="missing", reasons=(error.what,), code=error.code)
     except LockFormatError as error:
@@ -276,6 +277,14 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     if broken := locks_rules.policy_violations(request, lock.packages, rules, cache):
         return LockStatus(state="failed", reasons=broken, code="policy")
     return LockStatus(state="fresh")
+
+
+def refused_status(request: Request, error: RefusedError) -> LockStatus:
+    """Say how a pair stands that the catalogue refuses: a lock of it from before belongs to nothing any more."""
+    if request.lock_path.is_file():
+        reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
+        return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
+    return LockStatus(state="refused", reasons=(error.what,), code=error.code)
 
 
 def rederived_status(request: Request, rules: Rules) -> LockStatus:

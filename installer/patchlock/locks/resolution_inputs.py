@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,11 @@ def fitting(index: RecordedIndex, pair: PairLike) -> RecordedFiles:
 def untimed(files: RecordedFiles) -> frozenset[NormalizedName]:
     """Name the distributions to which no cut-off applies: the record does not say when each file was uploaded."""
     return frozenset(file.name for file in files if isinstance(file, RecordedSdist) or not file.uploaded)
+
+
+def last_day(cut_off: str) -> str:
+    """Name the last day whose files a cut-off lets in, for a person: at midnight it is the day before."""
+    return (datetime.datetime.fromisoformat(cut_off) - datetime.timedelta(seconds=1)).date().isoformat()
 
 
 @dataclass(frozen=True, kw_only=True)

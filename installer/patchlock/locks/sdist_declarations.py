@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.version import Version
@@ -13,6 +14,7 @@ from patchlock.locks import _resolve
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.errors import MetadataMissingError, PatchlockError
 from patchlock.model.lock_rules import LockRules, Metadata
+from patchlock.model.lockfile import LockedPackage
 from patchlock.model.sdist import Sdist
 
 _ROUNDS = 10
@@ -29,6 +31,13 @@ def read_metadata(sdist: Sdist, cache: Path) -> SdistMetadata:
         SdistError: the file is no sdist.
     """
     return sdist_metadata.read(sdists.static_files(sdists.fetch(sdist, cache)))
+
+
+def failing_builds(packages: Iterable[LockedPackage], cache: Path) -> tuple[str, ...]:
+    """Say of the sdists of a lock that are on this machine why their builds may fail, a clause each."""
+    archives = {one: sdists.cached(one.sha256, cache) for one in packages if one.why.endswith("sdist")}
+    told = {one: sdist_metadata.read(sdists.static_files(path)).fails for one, path in archives.items() if path}
+    return tuple(f"{one.name} {one.version}: {fails}" for one, fails in told.items() if fails)
 
 
 def proposed(order: ResolutionInputs, unstated: tuple[Sdist, ...], cache: Path) -> MetadataMissingError:

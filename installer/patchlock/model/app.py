@@ -103,6 +103,11 @@ class Launch:
     listens: Listens | None = None
     """None: it serves nothing."""
 
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it is a Python alone, as in the draft of an app whose program nobody has named yet."""
+        return len(self.command) == 1 and PurePosixPath(self.command[0]).name.startswith("python")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MissingOption:

@@ -48,6 +48,11 @@ class ImportsCheck:
     present: tuple[str, ...]
     absent: tuple[str, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it names no module, and so proves nothing."""
+        return not (self.present or self.absent)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxSessionCheck:

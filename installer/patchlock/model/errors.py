@@ -198,9 +198,14 @@ class LockFormatError(PatchlockError):
 
 
 class UnsatisfiableError(PatchlockError):
-    """The resolver found no set of packages."""
+    """The resolver found no set of packages.
+
+    Attributes:
+        is_unknown: a recorded index that is not known to be complete lacks what is asked for; it may have it.
+    """
 
     code = "unsatisfiable"
+    is_unknown = False
 
 
 class PolicyError(PatchlockError):

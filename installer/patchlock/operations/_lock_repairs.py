@@ -17,6 +17,7 @@ from patchlock.distributions.policy.fitting import of_version
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.lock_request import Request
+from patchlock.locks.resolution_inputs import last_day
 from patchlock.model.errors import PolicyError, UnsatisfiableError
 from patchlock.model.identities import Sha256
 from patchlock.operations import _pin_repairs
@@ -52,7 +53,7 @@ def build_tables(
 ) -> tuple[str, str]:
     """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
     why, source = "the index has no wheel", "PyPI: the file list of each"
-    until = f" among its files until {as_of[:10]}" if as_of else ""
+    until = f" among its files until {last_day(as_of)}" if as_of else ""
     tables = [document.build_table(everywhere, why=f"{why}{until}", source=source)] if everywhere else []
     if here:
         why = "the index has no wheel that fits there"

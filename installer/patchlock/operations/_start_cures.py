@@ -102,6 +102,8 @@ def _named(
 ) -> tuple[Requirement, str] | None:
     """Find another requirement file of the repository that asks for a distribution."""
     for one in proposal.alternatives:
+        if one.path not in files:  # upstream's own lock
+            continue
         source = decode(one.path, files[one.path])
         for line in requirement_sources.lines(source) if isinstance(source, SourceText) else ():
             if isinstance(line, RequirementLine) and canonicalize_name(line.requirement.name) == name:

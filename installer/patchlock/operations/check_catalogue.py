@@ -15,6 +15,7 @@ from patchlock.locks import relock
 from patchlock.locks.lock_request import Request, lock_inputs, read_patched
 from patchlock.model import lockfile
 from patchlock.model.app import App, SharedSet
+from patchlock.model.checks import ImportsCheck
 from patchlock.model.errors import PatchlockError, UpstreamError
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.patch import Outcome
@@ -85,6 +86,16 @@ def cases(app: App, wanted: PatchTestRequest) -> CatalogueFinding:
         says=f"{count}, for {with_case} of {len(app.patches)} patches",
         problems=(*problems, *tried.together, *unexplained),
     )
+
+
+def launch(app: App) -> CatalogueFinding | None:
+    """Say what a draft leaves open: how the app is started, and what a check is of; None where nothing is."""
+    open_ends = [
+        f"[[check]] {one.id} names no module" for one in app.checks if isinstance(one, ImportsCheck) and one.is_empty
+    ]
+    if app.launch.is_placeholder:
+        open_ends.insert(0, f"[launch] in {app.origin.file} names no program: write there how {app.name} is started")
+    return CatalogueFinding(what="launch", says="", problems=tuple(open_ends)) if open_ends else None
 
 
 def patches(request: Request) -> CatalogueFinding:

@@ -21,7 +21,8 @@ from patchlock.hardware import stored_choice
 from patchlock.locks.lock_request import Request, Upstream, fetch, read_patched, read_sealed_lock, require_fresh
 from patchlock.model import lockfile
 from patchlock.model.addresses import without_secrets
-from patchlock.model.checks import LoadsCheck, OwnCheck, SmokeImportCheck
+from patchlock.model.app import App
+from patchlock.model.checks import Check, ImportsCheck, LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
 from patchlock.model.errors import SourceConflictError, UsageError, VerifyError
 from patchlock.model.identities import CommitId, Sha256
@@ -55,7 +56,8 @@ class InstallResult:
     notes: tuple[str, ...]
     """What the machine lacks that did not stop the install."""
     warnings: tuple[str, ...]
-    """Advisory patches that were left out, and files that a patch could not read."""
+    """That the lock is older than files of the catalogue, advisory patches that were left out, files that a patch could
+    not read."""
     computed: int
     """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
     unproved: VerifyError | None
@@ -101,7 +103,11 @@ def install(
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
         if built := built_here(request, lock):
+            from patchlock.locks import sdist_declarations  # which an install of wheels has no use for
+
             progress.note(f"built from source on this machine, which may take minutes: {', '.join(built)}")
+            for doubt in sdist_declarations.failing_builds(lock.packages, request.cache):
+                progress.note(f"warning: {doubt}")
     with _session.hold_installation(request, progress) as held:
         before = stored_choice.read(request.installation.folder)
         if request.kept is not None:
@@ -111,7 +117,10 @@ def install(
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
-            warnings = patches_outcomes.warnings(job.upstream.patched)
+            warnings = (
+                *([job.newer_files] if job.newer_files else []),
+                *patches_outcomes.warnings(job.upstream.patched),
+            )
             missing = missing_imports.missing_imports(request, job.upstream, lock)
             warnings += (missing_imports.told(request, lock, missing),) if missing else ()
             for text in warnings:
@@ -161,6 +170,8 @@ class _Job:
     held: int
     """Descriptor of the installation's lock."""
     leave_conflicts: bool
+    newer_files: str
+    """That files of the catalogue are newer than the lock, which still holds; or ""."""
 
 
 def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
@@ -169,7 +180,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
     name = _name(request, generation_id(digest, snapshot.commit, inputs))
     folder = generations.generation(request.installation, name)
     upstream = read_patched(request, snapshot)
-    require_fresh(request, lock, upstream)
+    newer_files = require_fresh(request, lock, upstream)
     ref, applied = commit_patched(request, upstream)
     if generations.read_receipt(folder) is None:
         venv.create(folder, python, lock=held)
@@ -184,6 +195,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
         name=name,
         held=held,
         leave_conflicts=leave_conflicts,
+        newer_files=newer_files,
     )
 
 
@@ -230,7 +242,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         progress.note(f"{clone_patches.replaced(edit)}; `{yours}` prints your version")
     try:
         proved = _checked(job, folder, progress)
-        receipt = _receipt(job, proved.results, receipt)
+        receipt = _receipt(job, proved.results, proved.unverified, receipt)
         generations.write_receipt(folder, receipt)
         failed_verify.forget(folder, [result.id for result in proved.results if result.passed])
     except BaseException as error:
@@ -319,7 +331,7 @@ def next_name(installation: Installation, digest: str) -> str:
     return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
 
 
-def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
+def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], unverified: str, before: Receipt | None) -> Receipt:
     request, name = job.request, job.name
     made, now = generations.receipts(request.installation), generations.current(request.installation)
     is_used = before is not None and now is not None and before.id == now.id
@@ -348,6 +360,7 @@ def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt
         chosen=request.chosen,
         edited_lock=not job.lock.is_intact,
         source=without_secrets(upstream_cache.absolute_address(request.source)) if request.source is not None else "",
+        unverified=unverified,
     )
 
 
@@ -411,16 +424,32 @@ def prove(
     proved = proof.prove(wanted, where, tell)
     # What kernels need was imported by now: the start of a program has a time limit.
     tell(start.ID)
-    others = [check for check in every if isinstance(check, LoadsCheck | OwnCheck)]
+    others = [check for check in every if isinstance(check, LoadsCheck | OwnCheck) and not _is_empty(check)]
     declared = start.DeclaredModels(app=request.app.name, models=models_for(request.app.models, request.profile.name))
-    started = start.prove(request.app.launch, where, profile.back_end, others, declared)
-    loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, started.shown)
-    own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not started.check], where, tell)
+    launch = request.app.launch
+    started = None if launch.is_placeholder else start.prove(launch, where, profile.back_end, others, declared)
+    shown, of_start = (started.shown, started.check) if started else (None, None)
+    loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, shown)
+    own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not of_start], where, tell)
     # An install lets the app make its first sound; `verify` all of them.
     wanted_sounds = request.app.sounds[: 1 if is_short else None]
     heard = sounds.listen(wanted_sounds, where, profile.name, profile.back_end, request.installation.sounds, tell)
+    starts = (started.result, *started.computed) if started else ()
     results = sorted(
-        (*stands, *loads, started.result, *proved.results, *started.computed, *own, *heard),
-        key=lambda result: LEVELS.index(result.level),
+        (*stands, *loads, *starts, *proved.results, *own, *heard), key=lambda result: LEVELS.index(result.level)
     )
-    return dataclasses.replace(proved, results=tuple(results))
+    return dataclasses.replace(proved, results=tuple(results), unverified=_unverified(request.app, executed))
+
+
+def _is_empty(check: Check) -> bool:
+    return isinstance(check, ImportsCheck) and check.is_empty
+
+
+def _unverified(app: App, executed: Iterable[SmokeImportCheck]) -> str:
+    """Say what no check can show of an app whose file does not say yet how it is started, a clause; "" of any other."""
+    if not app.launch.is_placeholder:
+        return ""
+    file = app.origin.file
+    if any(not (isinstance(one, OnnxSessionCheck) or _is_empty(one)) for one in (*executed, *app.checks)):
+        return f"the app was not started, as [launch] in {file} names no program yet"
+    return f"nothing of the app is verified yet: fill in [launch] and [[check]] in {file}"

@@ -37,6 +37,8 @@ class Plan:
     """Digest of all that the generation would be made from."""
     missing: tuple[ReachedImport, ...]
     """What the app's program imports as soon as it starts, and that certainly is in no package of the lock."""
+    newer_files: str
+    """That files of the catalogue are newer than the lock, which still holds, a sentence; or ""."""
 
 
 def plan(request: Request) -> Plan:
@@ -52,7 +54,7 @@ def plan(request: Request) -> Plan:
     require_possible(request.app, request.profile, request.platform)
     lock, data = read_sealed_lock(request)
     upstream = read_upstream(request)
-    require_fresh(request, lock, upstream)
+    newer_files = require_fresh(request, lock, upstream)
     return Plan(
         app=request.app,
         profile=request.profile,
@@ -63,6 +65,7 @@ def plan(request: Request) -> Plan:
         lock_digest=sha256(data),
         inputs=inputs_digest(request, data, upstream.snapshot.commit),
         missing=missing_imports(request, upstream, lock),
+        newer_files=newer_files,
     )
 
 

@@ -24,7 +24,7 @@ from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Conflict, Explanation
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import build_constraints
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.lockfile import Lock
@@ -83,7 +83,7 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
     on = functools.partial(_resolved_on, proposal, trying, pair, tell)
     latest = made if proposal.as_of else _on_nearest_day(days, on, trying, pair, tell)
     if latest.error is None:
-        edit = f"locks take files until {latest.proposal.as_of[:10]}: those of the commit's day do not fit"
+        edit = f"locks take files until {last_day(latest.proposal.as_of)}: those of the commit's day do not fit"
         return dataclasses.replace(latest, edits=(*latest.edits, edit))
     ends = time.monotonic() + trying.seconds
     made = _explained(made, trying, ends, tell)
@@ -150,7 +150,7 @@ def _with_edits(
 
 def _in_vain(attempt: LockResult, made: LockResult) -> str:
     """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
-    until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
+    until = f"files until {last_day(attempt.proposal.as_of)}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
     kept = attempt.stuck[0].kept if attempt.stuck is not None else ()
     needs = f" ({', '.join(kept)} could go, but the app imports it)" if kept else ""
@@ -259,8 +259,9 @@ def lock_others(
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
             seconds = ends - time.monotonic()
-            is_unknown = isinstance(made.error, PolicyError) and made.error.is_unknown
-            is_refused = isinstance(made.error, UnsatisfiableError | PolicyError) and not is_unknown
+            judged = made.error if isinstance(made.error, UnsatisfiableError | PolicyError) else None
+            is_unknown = judged is not None and judged.is_unknown
+            is_refused = judged is not None and not is_unknown
             failed = OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why, is_refused=is_refused)
             found.append(failed)
             if is_refused:
@@ -379,7 +380,7 @@ def _remove_lock(file: Path) -> None:
 
 
 def _newer(proposal: Proposal, name: NormalizedName, until: str, trying: LockSettings, names: Sequence[str]) -> str:
-    day = proposal.as_of[:10] or "the commit's day"
+    day = last_day(proposal.as_of) if proposal.as_of else "the commit's day"
     return document.rule_table(
         "newer",
         name=name,
@@ -401,6 +402,8 @@ def _reason(
 ) -> str:
     """Say why a pair has no lock, a clause: what cannot be together, as for another pair, or found in time."""
     seconds = min(ends - time.monotonic(), _REASON_SECONDS)
+    if isinstance(error, UnsatisfiableError) and error.is_unknown:
+        return f"{error.what}; {error.remedy}"
     if isinstance(error, UnsatisfiableError) and seconds > 0:
         order, raw = relock.collect_inputs(proposal_scratch.request_for(made.proposal, trying), relock.Kept())
         same = next((one for one in known if explanation.is_in(order, raw, one, seconds=seconds)), None)
@@ -469,7 +472,7 @@ def _resolved(
     edits = list(edits)
     for _ in range(_ROUNDS):
         request = proposal_scratch.request_for(proposal, trying)
-        tell(f"resolving {pair}" + (f" with files until {proposal.as_of[:10]}" if proposal.as_of else ""))
+        tell(f"resolving {pair}" + (f" with files until {last_day(proposal.as_of)}" if proposal.as_of else ""))
         try:
             lock = relock.resolve(request, relock.Kept())
         except MetadataMissingError as error:

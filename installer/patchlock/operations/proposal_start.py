@@ -35,6 +35,7 @@ from patchlock.operations.missing_imports import KnownModules
 from patchlock.operations.proposal_locks import LockResult
 from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
+from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
 
 _ROUNDS = 4
@@ -72,10 +73,12 @@ def prove(
             break
     best, proposal = locked, locked.proposal
     missing: tuple[ReachedImport, ...] = ()
+    made: tuple[ReachedImport, ...] = ()
     if found:
         whole = min(found, key=lambda one: len(one[1]))
         best, missing, command = whole if not whole[1] else found[0]
         proposal = _with_command(best.proposal, best.lock, command, proposed)
+        made = _made_by_builds(proposed, command)
     lock = best.lock
     versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     proposal, more = _with_pkg_resources(proposal, versions, proposed)
@@ -99,6 +102,7 @@ def prove(
         *kept,
         *((_issue(missing, trying),) if missing else ()),
         *more,
+        *((_issue_of_builds(made),) if made else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
@@ -106,7 +110,7 @@ def prove(
         locked=dataclasses.replace(
             best, proposal=proposal, lock=lock, packages=len(lock.packages) if lock is not None else 0
         ),
-        missing=missing,
+        missing=(*missing, *made),
         issues=found_issues,
     )
 
@@ -142,6 +146,30 @@ def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
         means="it ends with ModuleNotFoundError",
         found=places,
         remedy="find out what brings it, and require that" + ("" if trying.solve else "; `--solve` looks for it"),
+    )
+
+
+def _made_by_builds(proposed: ProposalResult, command: LaunchCommand) -> tuple[ReachedImport, ...]:
+    """Name modules of the app's own packages that its program imports at its start, and no file of the commit is."""
+    trees, path = proposed.clone.trees, command.environment.get("PYTHONPATH", "")
+    packages = {one.parent.name for one in trees.files if one.name == "__init__.py"}
+    stems = {one.name.partition(".")[0] for one in (*proposed.clone.listed, *trees.files)}
+    folders = {folder.name for one in trees.files for folder in one.parents}
+    return tuple(
+        one
+        for one in import_graph.reached(trees.files, command.command, path, trees).modules
+        if one.module.partition(".")[0] in packages and not {*one.module.split(".")[1:]} <= stems | folders
+    )
+
+
+def _issue_of_builds(made: Sequence[ReachedImport]) -> Issue:
+    return Issue(
+        name="made-by-a-build",
+        title="the program imports a module of its own that the repository does not have",
+        means="setup.py or a build writes it where the app is installed; here it runs from its clone, and ends with "
+        "ModuleNotFoundError",
+        found=tuple(Finding(path=one.path, line=one.line, text=f"imports {one.module}") for one in made),
+        remedy="add the file with a patch (add-file)",
     )
 
 

@@ -188,7 +188,8 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
         beside = requirement_choice.together(ranked[0].path, told, clone.files)
     else:
         beside = (chosen,)
-    alternatives = tuple(one for one in ranked if one.path not in beside)
+    others = tuple(one for one in ranked if one.path not in beside)
+    alternatives = (*requirement_choice.unread(clone.listed), *others)
     tell(f"looking at {len(clone.files)} files")
     evaluator = Memoized()
     draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator, tell)
@@ -289,7 +290,12 @@ def _draft(
         sections=(*lines.sections, *conda[0], *onnx[0], *pins[0], *more, *own[0]),
         issues=(*draft.issues, *told, *conda[1], *onnx[1], *pins[1], *sdists, *own[1]),
         tables=builds,
-        remarks=(*lines.remarks, *_of_python(draft, wanted.profile), *device_switches.read(trees)),
+        remarks=(
+            *lines.remarks,
+            *_of_python(draft, wanted.profile),
+            *_of_container(clone, draft, wanted.catalogue),
+            *device_switches.read(trees),
+        ),
     )
     return whole, commands
 
@@ -375,6 +381,16 @@ def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:
     if SpecifierSet(draft.facts.python).contains(profile.python):
         return ()
     return (f"upstream allows Python {draft.facts.python}, and {profile.name} has {profile.python}",)
+
+
+def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) -> tuple[str, ...]:
+    """Name what a Dockerfile installs of the system and no need of the proposal brings: the app may not do without."""
+    known = {package for need in draft.needs for package in catalogue.resource(need.name).packages.get("apt", ())}
+    return tuple(
+        f"{found.path}:{found.line} installs {', '.join(left)} with apt: what the app cannot do without is a [[need]]"
+        for found, names in documents.apt_packages(clone.documents)
+        if (left := [name for name in names if name not in known])
+    )
 
 
 def _asked(

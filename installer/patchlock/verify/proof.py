@@ -83,6 +83,8 @@ class ProofResult:
 
     results: tuple[CheckResult, ...]
     report: Report
+    unverified: str = ""
+    """What of the app itself nothing has shown, a clause; "" where it was started."""
 
     @property
     def computed(self) -> int:
@@ -99,7 +101,8 @@ class ProofResult:
     @property
     def caveat(self) -> str:
         """What stands behind a count of passed checks, so that nobody takes it for more than it is."""
-        return "" if self.computed else ", no kernel was computed"
+        told = "" if self.computed else ", no kernel was computed"
+        return told + (f"; {self.unverified}" if self.unverified else "")
 
 
 def plan_proof(

@@ -41,6 +41,8 @@ class CandidateApp:
     """Whose files are not among these: nothing here asks for them, or they cannot be had."""
     joined: tuple[PurePosixPath, ...]
     """Folders of the other submodules."""
+    listed: tuple[PurePosixPath, ...] = ()
+    """Every file of the commit, sorted, also those that are not read."""
 
     @functools.cached_property
     def trees(self) -> Trees:
@@ -66,13 +68,13 @@ def read(
     """
     app = _unknown(name, url)
     snapshot = upstream_cache.fetch(app, catalogue=Path(), cache=cache, source=source, revision=revision or "HEAD")
-    wanted, pages, contents = _contents(snapshot, more)
+    listed, wanted, pages, contents = _contents(snapshot, more)
     others = upstream_cache.submodules(snapshot.repository, snapshot.commit, url)
     joined = tuple(one.path for one in submodules.asked_for(others, contents))
     if joined:
         try:
             snapshot = upstream_cache.join(snapshot, dataclasses.replace(app, submodules=joined), source)
-            wanted, pages, contents = _contents(snapshot, more)
+            listed, wanted, pages, contents = _contents(snapshot, more)
         except UpstreamError:  # it is told of them
             joined = ()
     return CandidateApp(
@@ -83,17 +85,18 @@ def read(
         submodules=tuple(one for one in others if one.path not in joined),
         joined=joined,
         documents={path: data for path, data in contents.items() if path in pages and len(data) <= _LARGEST},
+        listed=tuple(sorted(listed)),
     )
 
 
 def _contents(
     snapshot: upstream_cache.Snapshot, more: Collection[str]
-) -> tuple[set[PurePosixPath], set[PurePosixPath], Files]:
-    """Give the files that are wanted, those that document the project, and the bytes of both."""
+) -> tuple[Collection[PurePosixPath], set[PurePosixPath], set[PurePosixPath], Files]:
+    """Give all files, those that are wanted, those that document the project, and the bytes of these two."""
     listed = upstream_cache.files(snapshot.repository, snapshot.tree, PurePosixPath())
     wanted = {path for path in listed if _is_wanted(path) or str(path) in more}
     pages = {path for path in listed if documents.is_document(path)}
-    return wanted, pages, upstream_cache.read(snapshot, wanted, optional=pages)
+    return listed.keys(), wanted, pages, upstream_cache.read(snapshot, wanted, optional=pages)
 
 
 def _is_wanted(path: PurePosixPath) -> bool:

@@ -30,6 +30,12 @@ _LIST = re.compile(r"\[[^\]]*\]")
 _COMMAND = re.compile(r"(?i)^\s*(?:command|entrypoint):\s*(\S.*)")
 _SPACE = re.compile(r"(?m)^app_file:\s*(\S+)\s*$")
 _SDK = re.compile(r"(?m)^sdk:\s*(\S+)\s*$")
+_TOOLS = re.compile(
+    r"python|pip|.*-dev$|.*-utils$|build-essential|g\+\+|gcc|clang|cmake|make|ninja|pkg-config|pkgconf|git$|curl|wget|"
+    r"ca-certificates|gnupg|unzip|zip|tar$|xz|vim|nano|less|locales|tzdata|sudo|ssh|openssh|software-properties|cuda|"
+    r"libcudnn|nvidia|apt|lsb-release|htop|tmux|bash|procps"
+)
+"""Packages that say nothing about what an app needs when it runs."""
 _ROOT = PurePosixPath()
 _FOLDER = re.compile(r"(?:cd|pushd|Set-Location|WORKDIR)\s+(?:/d\s+)?[\"']?([^\s\"'&;]+)")
 
@@ -74,6 +80,21 @@ def order(path: PurePosixPath) -> tuple[int, int, int, str]:
 def told(files: Files) -> tuple[Told, ...]:
     """List the command lines of all documents, those that are believed first before others."""
     return tuple(line for path in sorted(filter(is_document, files), key=order) for line in _of(path, files))
+
+
+def apt_packages(files: Files) -> tuple[tuple[Finding, tuple[str, ...]], ...]:
+    """List what Dockerfiles install with apt, without what builds or fetches: the same packages once."""
+    found: dict[tuple[str, ...], Finding] = {}
+    for line in told({path: data for path, data in files.items() if _DOCKERFILE.fullmatch(path.name)}):
+        words = [word for word in line.words if not word.startswith("-")]
+        if words[:2] in (["apt-get", "install"], ["apt", "install"]):
+            names = [word.partition("=")[0] for word in words[2:]]
+            kept = tuple(
+                name for name in names if re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) and not _TOOLS.match(name)
+            )
+            if kept:
+                found.setdefault(kept, line.found)
+    return tuple((place, names) for names, place in found.items())
 
 
 def text(data: bytes) -> str:

@@ -13,6 +13,9 @@ from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
 
 _MOST = 6
+_PLACEHOLDER = ("python",)
+_OTHERS = frozenset({"tests", "test", "docs", "doc", "examples", "scripts", "tools", "benchmarks"})
+"""Folders of a project that are not the app."""
 
 
 def launching(commands: Sequence[LaunchCommand]) -> Launching:
@@ -23,7 +26,7 @@ def launching(commands: Sequence[LaunchCommand]) -> Launching:
     """
     if not commands:
         why = "no document and no file says how it is started; TODO: name the command"
-        return Launching(command=("python",), environment={}, why=why, others=())
+        return Launching(command=_PLACEHOLDER, environment={}, why=why, others=())
     first, *others = commands
     told = tuple(f"{' '.join(one.command)} ({one.why})" for one in others[:_MOST])
     return Launching(command=first.command, environment=first.environment, why=first.why, others=told)
@@ -34,6 +37,8 @@ def modules_to_import(
 ) -> tuple[str, ...]:
     """Choose required modules that the app's program imports as soon as it starts: torch, then in their order there.
 
+    Without a program, those that its packages import.
+
     Args:
         files: of the tree.
         required: distributions that its requirement files name.
@@ -41,7 +46,13 @@ def modules_to_import(
         trees: of its Python files, where they are known.
     """
     parsed = trees if trees is not None else Trees(files)
-    reached = import_graph.reached(parsed.files, launch.command, launch.environment.get("PYTHONPATH", ""), parsed)
+    command = launch.command
+    if command == _PLACEHOLDER:
+        roots = sorted(
+            path.parent.name for path in parsed.files if path.match("*/__init__.py") and len(path.parts) == 2
+        )
+        command = (*command, "-c", "\n".join(f"import {root}" for root in roots if root not in _OTHERS))
+    reached = import_graph.reached(parsed.files, command, launch.environment.get("PYTHONPATH", ""), parsed)
     tops = dict.fromkeys(one.module.partition(".")[0] for one in reached.modules)
     theirs = [top for top in tops if module_names.distribution_of(top) in required]
     return tuple(sorted(theirs, key=lambda top: top != "torch")[:_MOST])

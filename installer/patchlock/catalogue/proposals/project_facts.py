@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Files, excerpt
@@ -37,9 +37,12 @@ _SAID = re.compile(
 _UNBOUNDED = "no project file bounds it, so any profile's is taken"
 _NO_NAME = re.compile(
     r"(?i)\W*(?:introduction|overview|about|abstract|news|updates?|features|contents|table of contents|installation|"
-    r"install|setup|getting started|quick ?start|usage|requirements|demo|readme)\W*"
+    r"install|setup|getting started|quick ?start|usage|requirements|demo|readme|authors?|licen[cs]e|citation|"
+    r"acknowledge?ments?|contribut\w+)\W*"
 )
 """Headings of a part of a README, which name no project."""
+_SECOND = 2
+"""Level of a heading."""
 
 
 def title(files: Files, name: str) -> str:
@@ -48,13 +51,29 @@ def title(files: Files, name: str) -> str:
     if described:
         return excerpt(described)
     for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
-        text = files[path].decode("utf-8", errors="replace")
-        for line in text.splitlines():
-            found = re.match(r"#{1,2}\s+(.+)", line)
-            words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", found[1]).strip() if found else ""
-            if words and not _NO_NAME.fullmatch(words):
-                return excerpt(words)
+        headings = list(_headings(files[path].decode("utf-8", errors="replace")))
+        called = re.sub(r"[\W_]+", "", name.lower())
+        named = [text for level, text in headings if level == 1]
+        named += [text for _, text in headings if called in re.sub(r"[\W_]+", "", text.lower())]
+        named += [text for level, text in headings if level == _SECOND]
+        if named:
+            return excerpt(named[0])
     return name
+
+
+def _headings(page: str) -> Iterator[tuple[int, str]]:
+    """Give the headings of a page that may name a project, each with its level: not in code, no part of a page."""
+    for sign, heading in re.findall(r"(?m)^(#{1,6})\s+(.+)", re.sub(r"(?ms)^(```|~~~).*?^\1", "", page)):
+        words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", heading).strip()
+        if words and not _NO_NAME.fullmatch(words) and not _is_switch(heading):
+            yield len(sign), words
+
+
+def _is_switch(heading: str) -> bool:
+    """Tell whether a heading is links alone, as to the page in other languages."""
+    links = r"!?\[[^\]]*\]\([^)]*\)|<a\b[^>]*>.*?</a>"
+    left = re.sub(rf"{links}|<[^>]*>", "", heading)
+    return len(re.findall(links, heading)) > 1 and not re.search(r"[^\W_]", left)
 
 
 def licence(files: Files) -> tuple[str, str]:

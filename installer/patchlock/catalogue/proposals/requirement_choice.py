@@ -27,6 +27,18 @@ _OTHER_MACHINE = re.compile(
     r"(?i)(?:^|[-_./])(cuda|cu\d+|gpu|nvidia|rocm|amd|dml|directml|ipex|xpu|mac|macos|osx|mps|npu|docker|colab|jetson|"
     r"trt|tensorrt)(?=[-_./\d]|$)"
 )
+_TESTED = (
+    "it holds the versions that upstream tested, for its own machines; every lock is resolved anew from what the app "
+    "asks for, and a [[constraint]] keeps one of these versions"
+)
+_UNREAD = (
+    *(
+        (name, _TESTED)
+        for name in ("uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "Pipfile.lock", "conda-lock.yml")
+    ),
+    ("Pipfile", "it is not read: the app gets what its other files ask for"),
+)
+"""Files and why they are not read."""
 _SPELLED = {
     "colab": "Colab",
     "directml": "DirectML",
@@ -39,6 +51,16 @@ _SPELLED = {
     "rocm": "ROCm",
     "tensorrt": "TensorRT",
 }
+
+
+def unread(listed: Iterable[PurePosixPath]) -> tuple[RequirementFile, ...]:
+    """List the files at the root that hold requirements, too, and are not read, each with the reason.
+
+    Args:
+        listed: every file of the tree.
+    """
+    there = {str(path) for path in listed if len(path.parts) == 1}
+    return tuple(RequirementFile(path=PurePosixPath(name), count=0, why=why) for name, why in _UNREAD if name in there)
 
 
 def is_candidate(path: PurePosixPath) -> bool:

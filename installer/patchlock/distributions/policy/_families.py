@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import NormalizedName, parse_wheel_filename
+from packaging.utils import NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock.model.fits import Platform
@@ -41,6 +41,19 @@ class Offer:
                     if any(tag in ranks for tag in parse_wheel_filename(wheel.filename)[3])
                 )
         return None
+
+    def unrecorded(self, name: NormalizedName) -> str:
+        """Say how a distribution is recorded that an index is meant to have and nobody has asked it for; "" if none."""
+        for index in self.indexes if self.recorded(name) is None else ():
+            keep = index.keep
+            if keep is None or self.platform not in keep.platforms or self.python not in keep.pythons:
+                continue
+            if name in {canonicalize_name(one.name) for one in keep.distributions}:
+                command = f"patchlock index record {index.name}{' --download' if index.is_flat else ''}"
+                return (
+                    f"nobody has recorded its {name} in {index.origin.file} yet: `{command}`, where it can be reached"
+                )
+        return ""
 
 
 def misfits(packages: Iterable[LockedPackage], families: Iterable[Family], offer: Offer) -> list[Violation]:
@@ -90,13 +103,15 @@ def _build(
     of_head, of_member = _label(head, offer.platform), _label(member, offer.platform)
     if row.builds == "any" or of_head == of_member or (row.builds == "same-if-tagged" and not of_member):
         return []
+    unrecorded = of_head and offer.unrecorded(member.name)
     return [
         Violation(
             rule="family",
             distributions=(head.name, member.name),
             what=f"{package_label(member)} is {_build_named(of_member)}, "
             f"and {package_label(head)} is {_build_named(of_head)}",
-            remedy=_same_build(rows, head, member, of_head, offer),
+            remedy=unrecorded or _same_build(rows, head, member, of_head, offer),
+            is_unknown=bool(unrecorded),
         )
     ]
 

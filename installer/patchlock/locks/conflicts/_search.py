@@ -8,7 +8,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from patchlock.locks.conflicts.model import Answer, Atom, Atoms, Edit, Member, Question, Solved, Unsolved, edits
+from patchlock.locks.conflicts.model import (
+    CUT_OFF,
+    Answer,
+    Atom,
+    Atoms,
+    Edit,
+    Member,
+    Question,
+    Solved,
+    Unsolved,
+    edits,
+)
 
 _DEEPEST = 8
 """Edits in one set; more would be another app."""
@@ -86,6 +97,9 @@ def minimal(members: Sequence[Member], atoms: Atoms, first: Unsolved, resolver: 
             break
         else:
             parts *= 2
+    if CUT_OFF in atoms and CUT_OFF not in core:  # uv's words name no version of a later day
+        (answer,) = resolver.ask([Question(atoms=frozenset((*core, CUT_OFF)))])
+        words = answer.words if isinstance(answer, Unsolved) else words
     return Core(atoms=tuple(core), words=words, is_minimal=is_minimal and not resolver.is_spent())
 
 

@@ -21,7 +21,7 @@ from patchlock.locks.conflicts._trials import ResolverSession, pins, solved
 from patchlock.locks.conflicts._versions import is_together, nearest, pinned
 from patchlock.locks.conflicts.edits import Remedy
 from patchlock.locks.conflicts.model import CUT_OFF, Atoms, Edit, Member, Question, Solved, Unsolved, atoms
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model.errors import (
     CommandFailedError,
     MetadataMissingError,
@@ -476,7 +476,7 @@ def _reason(edit: Edit, members: Sequence[Member], cores: Sequence[Core], order:
     ]
     where = f"Python {order.profile.python} on {order.platform.name}"
     if CUT_OFF in core.atoms:
-        where += f" with files until {order.as_of[:10]}"
+        where += f" with files until {last_day(order.as_of)}"
     if len(names) == 1:
         requirement = members[indexes[0]].requirement
         recorded, versions = _fitting_versions(members[indexes[0]].name, order)
