@@ -5,6 +5,7 @@ function Test-Run([string] $Program, [string[]] $Arguments) { # is it there and 
     $ErrorActionPreference, $to = 'Continue', @{ LiteralPath = $log; Append = $true } # 5.1 stops at a line of stderr
     try { & $Program @Arguments *>&1 | Out-File @to; $LASTEXITCODE -eq 0 } catch { "$_" | Out-File @to; $false }
 }
+function Write-Note([string] $Text) { [Console]::Error.WriteLine("patchlock: $Text") }
 function Test-Complete { try { Test-Path -LiteralPath ([IO.File]::ReadAllText("$tool\complete")) } catch { $false } }
 function Get-UvFromIndex { # by a pip of our own
     if (-not ([IO.File]::ReadAllText($lock) -match '(?m)^uv==(.*\\\r?\n)*.*')) { return }
@@ -25,14 +26,13 @@ function Get-UvFromArchive { # x86-64, which ARM64 runs too; sha256: known-check
     return "$work\uv\uv.exe"
 }
 function Initialize-Tool { # beside, and renamed into place when complete, as in install.sh
-    [Console]::Error.WriteLine('patchlock: preparing (first run only, about 30 s)...')
-    New-Item -ItemType Directory -Force $work | Out-Null
+    Write-Note 'preparing (first run only, about 30 s)...'; New-Item -ItemType Directory -Force $work | Out-Null
     if (Test-Path -LiteralPath $tool) { Remove-Item -Recurse -Force -LiteralPath $tool }
     $is_recent = (Test-Run 'uv' @('--version')) -and "$(uv --version)" -match '^uv (0\.9|0\.[1-9]\d|[1-9])'
     $uv = if ($archive) { '' } elseif ($is_recent) { 'uv' } else { Get-UvFromIndex }
-    if (-not $uv) { $uv = Get-UvFromArchive }
+    if (-not $uv) { Write-Note 'downloading uv...'; $uv = Get-UvFromArchive }
     if (-not (Test-Run $uv '--version')) { throw "${uv} does not run: Defender or Smart App Control may block it" }
-    $python, $complete = "$work\env\Scripts\python.exe", "$work\env\complete"
+    $python, $complete = "$work\env\Scripts\python.exe", "$work\env\complete"; Write-Note 'installing packages...'
     $venv = @('venv --no-config --no-project --relocatable --python cpython>=3.11,<3.15' -split ' ') + "$work\env"
     $sync = @('pip sync --no-config --require-hashes --no-build --compile-bytecode -p' -split ' ') + $python + $lock
     $mark = '-c', 'import sys; open(sys.argv[1], ''w'', encoding=''utf-8'').write(sys._base_executable)', $complete
@@ -45,7 +45,7 @@ function Initialize-Tool { # beside, and renamed into place when complete, as in
 $lock = $env:PATCHLOCK_LOCK, "$PSScriptRoot\lockfiles\patchlock.txt" | Where-Object { $_ } | Select-Object -First 1
 $cache = $env:PATCHLOCK_CACHE_DIR, "$env:LOCALAPPDATA\patchlock\Cache" | Where-Object { $_ } | Select-Object -First 1
 $module = $env:PATCHLOCK_MODULE, 'patchlock install' | Where-Object { $_ } | Select-Object -First 1
-if (-not (Test-Path -LiteralPath $lock)) { [Console]::Error.WriteLine("patchlock: no $lock; use a git clone"); exit 1 }
+if (-not (Test-Path -LiteralPath $lock)) { Write-Note "no $lock; use a git clone"; exit 1 }
 $tool = "$cache\tool-$((Get-FileHash -LiteralPath $lock).Hash.Substring(0, 16))"
 $log, $work, $zip, $archive = "$tool.log", "$tool.$PID", "$tool.$PID\uv.zip", $env:PATCHLOCK_UV_ARCHIVE
 $saved = $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP
@@ -56,5 +56,5 @@ try {
     $env:PYTHONPATH, $env:PATCHLOCK_BOOTSTRAP = "$PSScriptRoot\installer", $PSCommandPath
     $ErrorActionPreference = 'Continue'; & "$tool\Scripts\python.exe" -P -m @($module.Split()) @args; exit $LASTEXITCODE
 }
-catch { [Console]::Error.WriteLine("patchlock: $($_.Exception.Message) (see $log)"); exit 1 }
+catch { Write-Note "$($_.Exception.Message) (see $log)"; exit 1 }
 finally { $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP = $saved }
