@@ -68,7 +68,7 @@ def _cells(counted: Counter[str], distinct: Counter[str]) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part} ({100 * part / whole:.1f} %)" if part and whole else str(part)
+    return f"{part} ({100 * part / whole:.2f} %)" if part and whole else str(part)
 
 
 def _table(measured: Sequence[Measured]) -> Iterator[str]:

@@ -257,7 +257,7 @@ def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterato
         f"- Systems: {', '.join(platform.name for platform in profile.platforms)}",
         f"- Python: {profile.python}",
         f"- Computes on: {profile.computes_on}",
-        f"- From: {_source(profile.source)}",
+        f"- Facts from: {_source(profile.source)}",
     ]
     yield "\n".join(lines)
     if profile.fits:

@@ -333,8 +333,8 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
     assert (found.chosen.profile.name, found.doubts) == ("directml-onnx", ())
     (warning,) = found.warnings
     assert warning == (
-        f"Only ONNX models will run on your {named}; the rest, with torch, will run on the CPU. Reason: no profile of "
-        f"patchlock brings torch to this card on windows-amd64 yet. {tries}"
+        f"Only ONNX models will run on your {named}; the rest, with torch, will run on the CPU. Reason: no profile "
+        f"with torch is known to work on this card on windows-amd64 yet. {tries}"
     )
     limits = AppLimits(refused={"directml-onnx": "it has no ONNX model"})
     refused = choose(OUTLINES.values(), windows(card), CARDS, app=limits)

@@ -159,7 +159,7 @@ OTHERS_OF_MESSAGES = {
     r"(git -C X|X) checkout X": "needs the conflict that it ends; tests/worktree/test_moves_as_git.py does the same",
     r"X pull --rebase": "needs upstream's branch; tests/worktree/test_conflicts_without_markers.py does the same",
     r"X switch |X commit --no-verify|git -C X stash drop": "ends or drops what only the reader can; nobody runs it",
-    r"git (clone|fetch|pull|-C X pull)\b": "fetches from upstream, with the reader's clone",
+    r"git (clone|fetch|pull|-C X (pull|fetch))\b": "fetches from upstream, with the reader's clone",
     r"GIT_LFS_SKIP_SMUDGE=1": "a variable for the same command; tests/worktree/test_told_truly.py",
     r"(mv|rm -rf) X": "moves or removes the reader's folders; tests/integration/test_bad_folders.py does the first",
     r"(uv pip sync|pip install) --": "needs the lock that it is written in; tests/integration/test_lock.py does the same",

@@ -84,11 +84,13 @@ def completions_command(shell: str) -> None:
     SHELL is bash, zsh, fish or powershell.
 
     \b
-    Example:
-      patchlock completions bash > ~/.local/share/bash-completion/completions/patchlock
-      patchlock completions zsh > ~/.zfunc/_patchlock
-      patchlock completions fish > ~/.config/fish/completions/patchlock.fish
-      patchlock completions powershell | Add-Content -LiteralPath $PROFILE
+    Example, for this window:
+      source <(patchlock completions bash)
+      source <(patchlock completions zsh)
+      patchlock completions fish | source
+      patchlock completions powershell | Out-String | Invoke-Expression
+
+    For every window: https://patchlock.github.io/patchlock/install/#shell-completion
     """
     from patchlock.cli._commands import patchlock
 

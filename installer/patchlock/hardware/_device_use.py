@@ -221,7 +221,7 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
     elif options.all_refused:
         reason = _refused(options, app)
     else:
-        reason = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
+        reason = f"no profile with torch is known to work on this card on {best.platform.name} yet"
     whose = f"ONNX models of {app.name}" if app.name else "ONNX models"
     return (
         f"Only {whose} will run on {your(one)}; the rest, with torch, will run on the CPU. "
