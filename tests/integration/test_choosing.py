@@ -465,6 +465,8 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     assert done.stderr.splitlines()[1:] == [
         f"{warning} would fit this card, but not mini: it hums",
         "profile tiny: mini does not support needy, which would use your AMD card (gfx1201, 1002:7550)",
+        "warning: patches/mini/app.toml has changed since the lock was made; it still asks for the same packages: "
+        "renew it with `patchlock lock mini --profile tiny`",
     ]
     for command in ("plan", "install"):
         _, told = face(command, "mini", "--profile", "needy").stderr.splitlines()

@@ -160,7 +160,7 @@ def _in_submodules(tree: Tree, wanted: PatchSet, upstream: CommitId) -> dict[str
         named = [wanted.directory / path for path in targets.missing(patch, ())]
         inside = {folder for path in named for folder in folders if path.is_relative_to(folder)}
         if named and all(any(path.is_relative_to(folder) for folder in inside) for path in named):
-            found[patch.id] = f"{min(inside)} is a repository of its own; `patchlock install` patches its files"
+            found[patch.id] = f"{min(inside)} is a repository of its own, which only an install patches"
     return found
 
 
