@@ -102,6 +102,27 @@ def test_second_time_there_is_nothing_to_do(clone: Path) -> None:
     assert apply(clone) is None
 
 
+@pytest.mark.parametrize("is_squashed", [False, True], ids=["amended", "squashed"])
+def test_amended_commit_of_upstream_stays_in_the_tree(clone: Path, upstream: Path, is_squashed: bool) -> None:
+    for name in ("one", "two"):
+        commit(upstream, app=f"{name} = 0\n{FILE}", **{name: "y = 1\n"})
+    git(clone, "pull", "-q")
+    apply(clone)
+    if is_squashed:
+        git(clone, "reset", "-q", "--soft", "HEAD~2")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", *([] if is_squashed else ["--amend"]), "-m", "upstream's and the patches")
+    newest = git(upstream, "rev-parse", "main")
+    done = apply(clone)
+    assert done is not None
+    assert (done.upstream, done.moved.written) == (newest, ())
+    git(clone, "reset", "-q", "--hard", "origin/main~2")
+    commit(clone, app=PATCHED)
+    done = apply(clone)
+    assert done is not None
+    assert done.upstream == git(upstream, "rev-parse", "main~2"), "the branch has gone back, with the patches"
+
+
 def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
     apply(clone)
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")

@@ -104,6 +104,16 @@ def test_line_that_upstream_has_changed_is_no_edit_of_the_user(edited: Path, ups
     assert said(apply(edited, dataclasses.replace(BOTH, url=str(upstream), branch="main"))) == []
 
 
+def test_line_of_an_amended_commit_of_upstream_is_no_edit(edited: Path, upstream: Path) -> None:
+    (upstream / "requirements.txt").write_text(MINE)
+    commit(upstream)
+    git(edited, "checkout", "-q", "requirements.txt")
+    git(edited, "pull", "-q")
+    (edited / "other.py").write_text("x = 2\n")
+    git(edited, "commit", "-qa", "--amend", "-m", "amended")
+    assert said(apply(edited)) == []
+
+
 def test_comment_of_the_user_stays_and_his_version_comes_back(edited: Path) -> None:
     mine = OLD.replace("torch==2.0", "torch==1.9  # mine")
     (edited / "requirements.txt").write_text(mine)

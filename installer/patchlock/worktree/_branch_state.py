@@ -60,6 +60,8 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
     shared = _newest(repository, _common(repository, patched, tips)) if patched else None
     tips += [patched] if patched and patched not in tips else []
     upstream = _upstreams(tree, _common(repository, other or head, tips), applied, shared)
+    if upstream and patched and other is None and _holds_still(tree, head, upstream, applied):
+        upstream = patched
     commits = _count(repository, head, tips) if tips else 0
     return BranchState(
         head=head,
@@ -133,6 +135,22 @@ def _upstreams(
         held = {one: sum(_patched_files(tree, applied, one)) for one in commits}
         commits = [one for one in commits if held[one] == min(held.values())]
     return _newest(tree.repository, commits)
+
+
+def _holds_still(tree: trees.Tree, head: CommitId, behind: CommitId, applied: CommitId | None) -> bool:
+    """Tell whether a branch has the files of upstream's commit that was last patched, though not that commit.
+
+    So has one whose commits were amended or squashed: what it shares with upstream is an older commit.
+    """
+    repository = tree.repository
+    patched = trees.upstream_of(repository, applied) if applied else behind
+    if patched == behind or not trees.is_ancestor(repository, behind, patched):
+        return False
+    old, new, ours, mine = (trees.entries(repository, commit) for commit in (behind, patched, applied, head))
+    changed = [path for path in {**old, **new} if old.get(path) != new.get(path)]
+    newer = [path for path in changed if path in mine and mine[path] in {new.get(path), ours.get(path)}]
+    older = [path for path in changed if mine.get(path) == old.get(path)]
+    return len(newer) >= len(older)
 
 
 def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId) -> bool:
