@@ -10,7 +10,7 @@ import pytest
 from test_engine import patches
 
 from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
-from patchlock.model.identities import Sha256
+from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import OutcomeKind
 from patchlock.worktree import clone_patches, manifest, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -231,7 +231,7 @@ ensure = [{{ check = "without-cuda", device = "{0}" }}]
 """
 
 
-@pytest.mark.parametrize("how", ["fresh", "edited", "shallow"])
+@pytest.mark.parametrize("how", ["fresh", "edited", "shallow", "pin-ahead"])
 def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Path, how: str) -> None:
     on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
     cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
@@ -241,6 +241,10 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     cache = tmp_path / "cache"
     upstreams = FILE + 'old = "cuda" if torch.cuda.is_available() else "cpu"\n'
     commit(clone, app=upstreams)
+    if how == "pin-ahead":
+        newer = git(clone, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "upstream's next")
+        git(clone, "branch", "upstream", newer)
+        cpu, metal = (dataclasses.replace(one, seen=CommitId(newer)) for one in (cpu, metal))
     clone_patches.apply(trees.open_tree(clone), cpu, cache)
     commit(clone, app=read(clone) + ("mine = 1\n" if how == "edited" else ""))
     committed = read(clone)
@@ -268,6 +272,37 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == committed
+
+
+HELPER = """
+op = "add-file"
+paths = ["helper.py"]
+content = "def choose():\\n    return 'cpu'\\n"
+ensure = [{ check = "no-string", value = "cuda" }]
+"""
+USE = CHOOSE.replace("choose()", "helper.choose()").replace("**/*", "app")
+
+
+@pytest.mark.parametrize("is_fresh", [False, True], ids=["local", "fresh"])
+def test_edit_in_a_patch_that_goes_waits_for_a_choice(clone: Path, tmp_path: Path, is_fresh: bool) -> None:
+    on_cpu, on_metal = patches(helper=HELPER, use=USE), patches(literal=DEVICE.format("mps"))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
+    metal = dataclasses.replace(
+        WANTED, profile="metal", patches=on_metal, others=(("cpu", on_cpu),), digest=Sha256("1" * 64)
+    )
+    commit(clone, app=f'import os\nfirst = "cuda"\n{FILE}')
+    clone_patches.apply(trees.open_tree(clone), cpu, tmp_path / "cache")
+    commit(clone)
+    commit(clone, app=read(clone).replace("device = helper.choose()", "device = helper.choose(1)"))
+    if is_fresh:
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+    folder = tmp_path / "fresh" if is_fresh else clone
+    done = clone_patches.apply(trees.open_tree(folder), metal, tmp_path / "cache")
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),), "else the helper goes and its use stays"
+    assert "helper.choose(1)\n=======\n" in read(folder)
+    clone_patches.abort(trees.open_tree(folder))
+    assert git(folder, "status", "--short") == ""
 
 
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:

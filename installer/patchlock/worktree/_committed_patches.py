@@ -65,13 +65,15 @@ def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
 
 
 def _before(tree: Tree, wanted: PatchSet, commit: CommitId) -> Iterator[CommitId]:
-    """Give the commits behind one, the newest first, to the one that the patches' author saw."""
+    """Give the commits behind one, the newest first, to the one that the patches' author saw, or that came before it."""
     seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
-    ends = [f"^{seen}"] if seen else []
+    asked = ("merge-base", seen or "", commit)
+    shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""
+    ends = [f"^{shared}"] if shared else []
     words = ("rev-list", "--first-parent", f"--max-count={_LONGEST}", f"{commit}^@", *ends)
     yield from map(CommitId, git(*words, repository=tree.repository, allowed=(0, 128)).text.split())
-    if seen and trees.is_ancestor(tree.repository, seen, commit):
-        yield seen
+    if shared:
+        yield CommitId(shared)
 
 
 def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:

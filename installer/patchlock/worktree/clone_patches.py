@@ -116,6 +116,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         beside_git=is_there,
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
+        dropped=_dropped(wanted, [*(known.outcomes if known else ()), *(other.patched.outcomes if other else ())]),
         fork_of=other.upstream if other else None,
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
@@ -140,6 +141,12 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         ),
         lost=lost,
     )
+
+
+def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:
+    """Name the files in which patches stood that are not wanted any more."""
+    stay = {patch.id for patch in wanted.patches} - {*wanted.skipped}
+    return {wanted.directory / one.path for one in before if one.path is not None and one.patch not in stay}
 
 
 def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:

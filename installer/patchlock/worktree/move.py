@@ -128,6 +128,7 @@ def move(
     brings_branch: bool = False,
     forget: bool = False,
     by_meaning: ByMeaning | None = None,
+    dropped: Collection[PurePosixPath] = (),
     fork_of: CommitId | None = None,
     app: str = "",
 ) -> Moved:
@@ -147,6 +148,7 @@ def move(
             from the commit that the tree was last patched at.
         forget: the patches are taken out: nothing is applied afterwards.
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
+        dropped: as in `Goal`.
         fork_of: as in `Goal`.
         app: the app that is installed there, for messages; "" where it is a folder of the user's.
 
@@ -166,6 +168,7 @@ def move(
         fork_of=fork_of,
         restore_all=restore_all,
         by_meaning=by_meaning,
+        dropped=dropped,
         own=_own_versions(tree, base),
     )
     place = _journal.begin(tree)
