@@ -305,6 +305,39 @@ def test_edit_in_a_patch_that_goes_waits_for_a_choice(clone: Path, tmp_path: Pat
     assert git(folder, "status", "--short") == ""
 
 
+def test_fork_is_told_the_same_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
+    wanted = dataclasses.replace(WANTED, profile="cpu", patches=patches(helper=HELPER, use=USE))
+    upstreams = git(clone, "rev-parse", "HEAD")
+    clone_patches.apply(trees.open_tree(clone), wanted, tmp_path / "cache")
+    commit(clone)
+    commit(clone, helper=read(clone, "helper").replace("'cpu'", "'cuda'"))
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    answers = []
+    for folder in (clone, tmp_path / "fresh"):
+        tree = trees.open_tree(folder)
+        before = clone_patches.status(tree, wanted, tmp_path / "cache")
+        done = clone_patches.apply(tree, wanted, tmp_path / "cache")
+        assert done is not None
+        assert (done.upstream, done.moved.written, done.warnings) == (upstreams, (), ())
+        answers.append([done.outcomes, before, clone_patches.status(tree, wanted, tmp_path / "cache")])
+    local, fresh = answers
+    assert local == fresh
+    assert [outcome.kind for outcome in local[0]] == [OutcomeKind.DRIFTED, OutcomeKind.NEEDED]
+
+
+def test_fork_with_patches_of_its_own_has_them_already(clone: Path, tmp_path: Path) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    commit(clone, app=PATCHED)
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    folder = tmp_path / "fresh"
+    wanted = dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"))
+    done = clone_patches.apply(trees.open_tree(folder), wanted, tmp_path / "cache")
+    assert done is not None
+    assert (done.moved.written, done.warnings) == ((), ())
+    _, _, [outcome] = clone_patches.status(trees.open_tree(folder), wanted, tmp_path / "cache")
+    assert outcome.kind is OutcomeKind.ALREADY_OURS
+
+
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:
     old = git(upstream, "rev-parse", "HEAD")
     commit(upstream, app="new = 1\n" + FILE)

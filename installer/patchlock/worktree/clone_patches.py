@@ -92,7 +92,7 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
-    other = _of_other_profile(tree, wanted, evaluator) if is_there else None
+    other = _committed(tree, wanted, evaluator) if is_there else None
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
     known = manifest.read(tree)
     command = command_for(tree, wanted, "apply" if is_there else "update")
@@ -134,7 +134,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         moved=moved,
         warnings=(
             *_told_refused(wanted),
-            *_told_other(tree, other),
+            *_told_other(tree, wanted, other),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
@@ -165,15 +165,15 @@ def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
     return (told,) if wanted.refused else ()
 
 
-def _of_other_profile(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed | None:
-    """Find the patches of another profile that the clone's commits hold."""
-    if not wanted.others or not tree.is_clone:
+def _committed(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed | None:
+    """Find the patches that the clone's commits hold."""
+    if not tree.is_clone:
         return None
     return _committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
 
 
-def _told_other(tree: Tree, other: Committed | None) -> tuple[str, ...]:
-    if other is None:
+def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
+    if other is None or other.profile == wanted.profile:
         return ()
     if other.upstream:
         return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
@@ -361,7 +361,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
     with patch_cache.evaluator(cache) as evaluator:
-        other = _of_other_profile(tree, wanted, evaluator)
+        other = _committed(tree, wanted, evaluator)
         upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else None)
         marked = upstream_files.marked(tree, wanted, upstream)
         outcomes = _all_in_tree(tree, wanted, patched, evaluator, marked)
