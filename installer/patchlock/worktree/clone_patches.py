@@ -137,7 +137,10 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             *_told_other(tree, wanted, other),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
-            *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
+            *(
+                f"{replaced(edit)}; {_without(tree, wanted, upstream, edit, evaluator)} brings yours back"
+                for edit in (*moved.replaced, *committed)
+            ),
         ),
         lost=lost,
     )
@@ -196,8 +199,16 @@ def replaced(edit: ReplacedEdit) -> str:
     return f"a patch replaced your edit at {edit.path}:{edit.line} ({edit.text}): {' or '.join(edit.patches)}"
 
 
-def _without(tree: Tree, edit: ReplacedEdit) -> str:
-    options = "".join(f" --without {name}" for name in edit.patches)
+def _without(tree: Tree, wanted: PatchSet, upstream: CommitId, edit: ReplacedEdit, evaluator: Evaluator) -> str:
+    """Write the command that leaves the patches of an edit out, and those that cannot do without them."""
+    left_out: tuple[str, ...] = ()
+    more = set(edit.patches)
+    while more:
+        left_out += tuple(patch.id for patch in wanted.patches if patch.id in more)
+        fewer = dataclasses.replace(wanted, skipped=(*wanted.skipped, *left_out))
+        _, patched = upstream_files.patched(tree, fewer, evaluator, upstream)
+        more = engine.incomplete(patched) - {*left_out}
+    options = "".join(f" --without {name}" for name in left_out)
     return f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}{options}`"
 
 
