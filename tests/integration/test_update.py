@@ -325,7 +325,7 @@ def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: 
     done = patchlock("patch", "update", *options)
     assert done.returncode == 1
     assert (
-        "your edits conflict with the patches in app.py: both versions are there, between conflict markers."
+        "your edits conflict with what upstream has changed in app.py: both versions are there, between conflict markers."
         in done.stderr
     )
     assert "cpu  waits for the conflict in app.py\n" in done.stdout

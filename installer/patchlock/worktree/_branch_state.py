@@ -16,6 +16,9 @@ _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
 _OURS = re.compile(rb"^(?:<{7}|>{7}) patchlock/(?:worktrees/[^\s/]+/)?(?:yours|patched|unpatched)\r?$", re.MULTILINE)
 
 
+_PATCHED = re.compile(rb"^={7}\r?\n(.*?)^>{7} patchlock/(?:worktrees/[^\s/]+/)?patched", re.MULTILINE | re.DOTALL)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Unmerged:
     """The three versions of a file that git could not merge; None where one has no such file."""
@@ -212,6 +215,11 @@ def has_markers(data: bytes) -> bool:
 def our_markers(data: bytes) -> tuple[int, ...]:
     """Give the lines, from 1, on which markers of a conflict stand that a move of ours has left."""
     return tuple(data.count(b"\n", 0, match.start()) + 1 for match in _OURS.finditer(data))
+
+
+def patched_sides(data: bytes) -> tuple[bytes, ...]:
+    """Give what stands on our side of the conflicts that a move of ours has left in a file, where that is any line."""
+    return tuple(filter(None, _PATCHED.findall(data)))
 
 
 def without_labels(data: bytes) -> bytes:

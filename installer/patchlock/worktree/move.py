@@ -423,6 +423,26 @@ def marker_lines(tree: Tree, path: PurePosixPath) -> tuple[int, ...]:
     return _branch_state.our_markers(file.read_bytes()) if file.is_file() and not file.is_symlink() else ()
 
 
+def upstreams_own(tree: Tree, paths: Iterable[PurePosixPath], patched: CommitId | None) -> tuple[PurePosixPath, ...]:
+    """Give those of some conflicts in which the user's edits meet what upstream has changed, and no patch.
+
+    Args:
+        tree: the folder.
+        paths: the files with the conflicts of a move.
+        patched: the commit that it went to.
+    """
+    upstream = trees.upstream_of(tree.repository, patched) if patched else None
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, patched))
+    listed = [path for path in paths if path in before]
+    data = trees.contents(tree.repository, [before[path] for path in listed])
+    found = []
+    for path in listed:
+        sides = _branch_state.patched_sides(trees.read(tree, path) or b"")
+        if before[path] == after.get(path) or (sides and all(side in data[before[path].blob] for side in sides)):
+            found.append(path)
+    return tuple(found)
+
+
 def marked_places(tree: Tree, paths: Iterable[PurePosixPath]) -> str:
     """List files for a message, each with the lines of `marker_lines`."""
     lines = {path: ",".join(map(str, marker_lines(tree, path))) for path in paths}
