@@ -317,6 +317,18 @@ def test_undo_says_that_a_commit_still_has_the_patches(clone: Path, patchlock: P
     assert "still has" not in patchlock("patch", "undo", "--source", str(clone)).stdout
 
 
+def test_undo_says_that_the_index_still_has_patches(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("first = 1", "first = 'mine'"))
+    git(clone, "add", "-A")
+    done = patchlock("patch", "undo", "--source", str(clone))
+    add = f"git -C {clone} add -A -- app.py"
+    assert f"what you have staged still has patches: `{add}` stages your files without them\n" in done.stdout
+    git(clone, "add", "-A", "--", "app.py")
+    assert "choose()" not in git(clone, "diff", "--cached")
+
+
 def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     assert patchlock("patch", "apply", *options).returncode == 0

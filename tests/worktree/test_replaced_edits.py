@@ -124,7 +124,9 @@ def test_edit_in_a_place_of_several_lines_names_its_patch_and_those_that_need_it
     ensure = 'ensure = [{{ check = "no-string", value = "{0}" }}]\n'
     made = patches(
         load=op.format("cuda", "torch.load($file, 'cuda')", "load()") + ensure.format("cuda"),
-        renamed='after = ["load"]\nwithin = ["other"]\n' + op.format("load", "load()", "load_here()") + ensure.format("cuda"),
+        renamed='after = ["load"]\nwithin = ["other"]\n'
+        + op.format("load", "load()", "load_here()")
+        + ensure.format("cuda"),
         last=op.format("mps", "'mps'", "'cpu'") + ensure.format("mps"),
     )
     done = apply(edited, dataclasses.replace(WANTED, patches=made))

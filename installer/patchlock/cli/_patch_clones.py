@@ -147,7 +147,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
-    is_committed = clone_patches.is_committed(tree)
+    is_committed, applied = clone_patches.is_committed(tree), move.applied(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo", None) if moved.conflicts else None
     if as_json:
@@ -156,6 +156,10 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     if is_committed:
         way = "commit what has changed to take them out there too" if moved.written else "so they stay in your files"
         _output.echo(f"your last commit still has patches: {way}")
+    if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:
+        names = command_lines.joined(sorted(map(str, staged)))
+        add = f"git -C {command_lines.quoted(str(tree.root))} add -A -- {names}"
+        _output.echo(f"what you have staged still has patches: `{add}` stages your files without them")
     tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error
@@ -420,9 +424,7 @@ def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
     )
 
 
-def _edits_meet(
-    tree: Tree, paths: Iterable[PurePosixPath], command: str, patched: CommitId | None
-) -> EditsMeetError:
+def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str, patched: CommitId | None) -> EditsMeetError:
     """Say what meets and stands there, and the two ways on."""
     from patchlock.worktree import move
 

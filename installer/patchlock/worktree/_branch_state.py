@@ -135,7 +135,10 @@ def _upstreams(
     if len(commits) > 1 and applied is not None and shared is not None:
         commits = [one for one in commits if trees.is_ancestor(tree.repository, shared, one)] or commits
     if len(commits) > 1 and applied is not None:
-        held = {one: sum(_patched_files(tree, applied, one)) for one in commits}
+        held = {
+            one: sum(held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, one)))
+            for one in commits
+        }
         commits = [one for one in commits if held[one] == min(held.values())]
     return _newest(tree.repository, commits)
 
@@ -158,22 +161,35 @@ def _holds_still(tree: trees.Tree, head: CommitId, behind: CommitId, applied: Co
 
 def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId) -> bool:
     """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
-    return any(_patched_files(tree, applied, head))
+    return any(held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head)))
 
 
-def _patched_files(tree: trees.Tree, applied: CommitId, head: CommitId) -> Iterator[bool]:
-    """Say of each file that we patched whether a commit holds that, edited since or not."""
+def still_staged(tree: trees.Tree, applied: CommitId) -> tuple[PurePosixPath, ...]:
+    """Name the files whose staged version, other than the commit's, holds what we patched, edited since or not."""
+    asked = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", "--diff-filter=AM", "HEAD")
+    words = git(*asked, repository=tree.repository, allowed=(0, 128)).stdout.split(b"\0")[:-1]
+    staged = {}
+    for row, name in zip(words[::2], words[1::2], strict=True):
+        _, mode, _, blob, _ = row.decode().split()
+        staged[PurePosixPath(os.fsdecode(name))] = trees.Entry(mode=mode, blob=blob)
+    return tuple(sorted(path for path, held in _patched_files(tree, applied, staged) if held))
+
+
+def _patched_files(
+    tree: trees.Tree, applied: CommitId, now: Mapping[PurePosixPath, trees.Entry]
+) -> Iterator[tuple[PurePosixPath, bool]]:
+    """Give each file that we patched of those that are there, and whether it holds that, edited since or not."""
     repository = tree.repository
-    before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
+    before, after = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied))
     ours = [path for path in after if before.get(path) != after[path] and path in now]
     listed = [state[path] for state in (before, after, now) for path in ours if path in state]
     data = trees.contents(repository, listed)
     for path in ours:
         if path not in before:  # only we have made such a file
-            yield True
+            yield path, True
             continue
         mine, old, new = (data[state[path].blob] for state in (now, before, after))
-        yield _merge.has_most(repository, path, mine, old, new)
+        yield path, _merge.has_most(repository, path, mine, old, new)
 
 
 def _count(repository: Path, head: CommitId, tips: Iterable[CommitId]) -> int:

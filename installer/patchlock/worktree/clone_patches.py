@@ -409,6 +409,16 @@ def is_committed(tree: Tree) -> bool:
     return applied is not None and head is not None and _branch_state.has_committed(tree, applied, head)
 
 
+def still_staged(tree: Tree, applied: CommitId | None) -> tuple[PurePosixPath, ...]:
+    """Name the files whose staged version still holds patches, after they were taken out of the working tree.
+
+    Args:
+        tree: the folder.
+        applied: the patched commit that it had.
+    """
+    return _branch_state.still_staged(tree, applied) if applied is not None and tree.is_clone else ()
+
+
 def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:
     """Go back to the files as they were before conflicts were left; see `worktree.move.abort`.
 

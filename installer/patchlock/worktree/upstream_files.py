@@ -208,7 +208,9 @@ def _other_versions(tree: Tree, base: CommitId, commit: CommitId, path: PurePosi
     names: dict[str, None] = {}
     for side, asked in ((2, [base]), (3, ["--remotes", "--not", commit])):
         listed = git("log", *form, *asked, "--", str(path), repository=tree.repository).text.splitlines()
-        names |= dict.fromkeys(row[side] for row in map(str.split, listed) if len(row) > 3 and row[0].startswith(":100"))
+        names |= dict.fromkeys(
+            row[side] for row in map(str.split, listed) if len(row) > 3 and row[0].startswith(":100")
+        )
     return list(blobs(tree.repository, names, must=False).values())
 
 
