@@ -259,8 +259,8 @@ def _all_patches(
     choice: Choice,
 ) -> PatchSet:
     from patchlock.catalogue import app_summaries, pairs
-    from patchlock.model.errors import NotPatchedError, UsageError
-    from patchlock.worktree import patch_sets
+    from patchlock.model.errors import NotPatchedError, SourceConflictError, UsageError
+    from patchlock.worktree import move, patch_sets
 
     if file is not None and app is not None:
         raise UsageError("name an app or --patches, not both")
@@ -273,6 +273,12 @@ def _all_patches(
             f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
         )
     name = app or (known.name if known else None)
+    if name is None and move.waits_for_undo(tree) and (left := move.unchosen(tree)):
+        raise SourceConflictError(
+            f"an undo waits for your choice in {move.marked_places(tree, left)}",
+            where=str(tree.root),
+            remedy=f"choose, then `patchlock patch undo --source {command_lines.quoted(str(tree.root))}`",
+        )
     if name is None:
         command = click.get_current_context().info_name
         raise NotPatchedError(

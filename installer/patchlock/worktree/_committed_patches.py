@@ -87,7 +87,7 @@ def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
 
 
 def _before(tree: Tree, wanted: PatchSet, commit: CommitId) -> Iterator[CommitId]:
-    """Give the commits behind one, the newest first, to the one that the patches' author saw, or that came before it."""
+    """Give the commits behind one, the newest first, to the one that the patches' author saw, or one before it."""
     seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
     asked = ("merge-base", seen or "", commit)
     shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
-from patchlock.model.errors import NotPatchedError, SourceConflictError, UpstreamError
+from patchlock.model.errors import NotPatchedError, PatchError, SourceConflictError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
@@ -98,7 +98,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
         raise error
-    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command)
+    if wrong := engine.incomplete_error(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command):
+        raise _beside_git(tree, wrong)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
@@ -144,6 +145,17 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         ),
         lost=lost,
     )
+
+
+def _beside_git(tree: Tree, error: PatchError) -> PatchError:
+    """Say of patches that fail in the middle of a merge or the like how to go back from that, too."""
+    clone, (name, _) = f"git -C {command_lines.quoted(str(tree.root))}", _branch_state.unfinished(tree.repository)
+    if not name or not tree.is_clone:
+        return error
+    files = ", ".join(map(str, sorted(move.open_conflicts(tree))))
+    told = f"your `git {name}` is not done{f', and its conflicts stand in {files}' if files else ''}"
+    remedy = f"{error.remedy}; {told}: `{clone} {name} --abort` goes back"
+    return PatchError(error.what, where=error.where, remedy=remedy, evidence=error.evidence)
 
 
 def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:

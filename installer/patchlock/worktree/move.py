@@ -449,6 +449,13 @@ def marked_places(tree: Tree, paths: Iterable[PurePosixPath]) -> str:
     return ", ".join(f"{path}:{at}" if at else str(path) for path, at in lines.items())
 
 
+def unchosen(tree: Tree) -> tuple[PurePosixPath, ...]:
+    """Name the files of a move's conflicts in which the user has not chosen, though he has staged or committed them."""
+    journal = _journal.read(tree, _journal.CONFLICTS) if tree.has_repository else None
+    known = map(PurePosixPath, journal.conflicts if journal else ())
+    return conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))
+
+
 def _end_conflicts(tree: Tree, app: str) -> None:
     """Take note that the user has resolved what the last move left.
 
@@ -456,13 +463,13 @@ def _end_conflicts(tree: Tree, app: str) -> None:
         SourceConflictError: he has not.
     """
     journal = _journal.read(tree, _journal.CONFLICTS)
-    known = map(PurePosixPath, journal.conflicts if journal else ())
-    left = conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))  # staged or committed, too
-    if left:
+    if left := unchosen(tree):
         source = command_lines.quoted(str(tree.root))
         again = f"patch {'undo' if waits_for_undo(tree) else 'apply --continue'} --source {source}"
         back = f"update {app} --abort" if app else f"patch apply --abort --source {source}"
-        go_on = f"run `patchlock {f'update {app}' if app else again}`; or go back with `patchlock {back}`"
+        go_on = f"run `patchlock {f'update {app}' if app else again}`"
+        if journal is None or not _has_left(tree, journal):
+            go_on += f"; or go back with `patchlock {back}`"
         marked = [path for path in left if path not in without_markers(tree, left)]
         if not marked:
             add = f"git -C {source} add {command_lines.joined(map(str, left))}" if tree.is_clone else "touch"
@@ -516,11 +523,15 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         raise git_first(tree, sorted(map(PurePosixPath, others)))
     if journal is None:
         return ()
-    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    if journal.head and head not in journal.head:
+    if journal.head and _has_left(tree, journal):
         raise branch_has_moved(tree, journal.head[0])
     _keep_aborted(tree, _journal.CONFLICTS)
     return _journal.take_back(tree)
+
+
+def _has_left(tree: Tree, journal: Journal) -> bool:
+    """Tell whether the user has committed or checked something out since a move."""
+    return bool(journal.head) and (commit_of(tree.repository, "HEAD") if tree.is_clone else None) not in journal.head
 
 
 def _keep_aborted(tree: Tree, name: str) -> None:
@@ -542,8 +553,8 @@ def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
     return GitFirstError(
         "your branch has moved since your edits and the patches met, so nothing was changed",
         where=str(tree.root),
-        remedy="choose between the two sides in each file and leave --abort out, or "
-        f"`git -C {command_lines.quoted(str(tree.root))} checkout {head[:12]}`, then run this again",
+        remedy="choose between the two sides in each file and leave --abort out, or go to the commit of then, on no "
+        f"branch, with `git -C {command_lines.quoted(str(tree.root))} checkout {head[:12]}`, then run this again",
     )
 
 
