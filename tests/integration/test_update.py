@@ -329,6 +329,16 @@ def test_undo_says_that_the_index_still_has_patches(clone: Path, patchlock: Patc
     assert "choose()" not in git(clone, "diff", "--cached")
 
 
+def test_status_says_that_an_undo_waits_though_its_markers_are_committed(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("choose()", "choose('mine')"))
+    assert patchlock("patch", "undo", "--source", str(clone)).returncode == 1
+    git(clone, "commit", "-q", "-a", "-m", "too early")
+    shown = patchlock("patch", "status", "--source", str(clone))
+    assert "an undo waits for your choice in app.py:" in shown.stderr
+
+
 def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     assert patchlock("patch", "apply", *options).returncode == 0
