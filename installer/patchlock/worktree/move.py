@@ -531,7 +531,8 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
 
 def _has_left(tree: Tree, journal: Journal) -> bool:
     """Tell whether the user has committed or checked something out since a move."""
-    return bool(journal.head) and (commit_of(tree.repository, "HEAD") if tree.is_clone else None) not in journal.head
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    return journal.head is not None and head not in journal.head
 
 
 def _keep_aborted(tree: Tree, name: str) -> None:
