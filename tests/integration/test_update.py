@@ -317,6 +317,28 @@ def test_undo_says_that_a_commit_still_has_the_patches(clone: Path, patchlock: P
     assert "still has" not in patchlock("patch", "undo", "--source", str(clone)).stdout
 
 
+def test_undo_says_that_the_index_still_has_patches(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("first = 1", "first = 'mine'"))
+    git(clone, "add", "-A")
+    done = patchlock("patch", "undo", "--source", str(clone))
+    add = f"git -C {clone} add -A -- app.py"
+    assert f"what you have staged still has patches: `{add}` stages your files without them\n" in done.stdout
+    git(clone, "add", "-A", "--", "app.py")
+    assert "choose()" not in git(clone, "diff", "--cached")
+
+
+def test_status_says_that_an_undo_waits_though_its_markers_are_committed(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("choose()", "choose('mine')"))
+    assert patchlock("patch", "undo", "--source", str(clone)).returncode == 1
+    git(clone, "commit", "-q", "-a", "-m", "too early")
+    shown = patchlock("patch", "status", "--source", str(clone))
+    assert "an undo waits for your choice in app.py:" in shown.stderr
+
+
 def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     assert patchlock("patch", "apply", *options).returncode == 0
@@ -325,7 +347,7 @@ def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: 
     done = patchlock("patch", "update", *options)
     assert done.returncode == 1
     assert (
-        "your edits conflict with the patches in app.py: both versions are there, between conflict markers."
+        "your edits conflict with what upstream has changed in app.py: both versions are there, between conflict markers."
         in done.stderr
     )
     assert "cpu  waits for the conflict in app.py\n" in done.stdout

@@ -10,7 +10,7 @@ import pytest
 from test_engine import patches
 
 from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
-from patchlock.model.identities import Sha256
+from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import OutcomeKind
 from patchlock.worktree import clone_patches, manifest, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -100,6 +100,27 @@ def test_same_upstream_and_patches_give_the_same_commit_everywhere(upstream: Pat
 def test_second_time_there_is_nothing_to_do(clone: Path) -> None:
     assert apply(clone) is not None
     assert apply(clone) is None
+
+
+@pytest.mark.parametrize("is_squashed", [False, True], ids=["amended", "squashed"])
+def test_amended_commit_of_upstream_stays_in_the_tree(clone: Path, upstream: Path, is_squashed: bool) -> None:
+    for name in ("one", "two"):
+        commit(upstream, app=f"{name} = 0\n{FILE}", **{name: "y = 1\n"})
+    git(clone, "pull", "-q")
+    apply(clone)
+    if is_squashed:
+        git(clone, "reset", "-q", "--soft", "HEAD~2")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", *([] if is_squashed else ["--amend"]), "-m", "upstream's and the patches")
+    newest = git(upstream, "rev-parse", "main")
+    done = apply(clone)
+    assert done is not None
+    assert (done.upstream, done.moved.written) == (newest, ())
+    git(clone, "reset", "-q", "--hard", "origin/main~2")
+    commit(clone, app=PATCHED)
+    done = apply(clone)
+    assert done is not None
+    assert done.upstream == git(upstream, "rev-parse", "main~2"), "the branch has gone back, with the patches"
 
 
 def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
@@ -210,7 +231,7 @@ ensure = [{{ check = "without-cuda", device = "{0}" }}]
 """
 
 
-@pytest.mark.parametrize("how", ["fresh", "edited", "shallow"])
+@pytest.mark.parametrize("how", ["fresh", "edited", "shallow", "pin-ahead"])
 def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Path, how: str) -> None:
     on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
     cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
@@ -220,6 +241,10 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     cache = tmp_path / "cache"
     upstreams = FILE + 'old = "cuda" if torch.cuda.is_available() else "cpu"\n'
     commit(clone, app=upstreams)
+    if how == "pin-ahead":
+        newer = git(clone, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "upstream's next")
+        git(clone, "branch", "upstream", newer)
+        cpu, metal = (dataclasses.replace(one, seen=CommitId(newer)) for one in (cpu, metal))
     clone_patches.apply(trees.open_tree(clone), cpu, cache)
     commit(clone, app=read(clone) + ("mine = 1\n" if how == "edited" else ""))
     committed = read(clone)
@@ -247,6 +272,70 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == committed
+
+
+HELPER = """
+op = "add-file"
+paths = ["helper.py"]
+content = "def choose():\\n    return 'cpu'\\n"
+ensure = [{ check = "no-string", value = "cuda" }]
+"""
+USE = CHOOSE.replace("choose()", "helper.choose()").replace("**/*", "app")
+
+
+@pytest.mark.parametrize("is_fresh", [False, True], ids=["local", "fresh"])
+def test_edit_in_a_patch_that_goes_waits_for_a_choice(clone: Path, tmp_path: Path, is_fresh: bool) -> None:
+    on_cpu, on_metal = patches(helper=HELPER, use=USE), patches(literal=DEVICE.format("mps"))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
+    metal = dataclasses.replace(
+        WANTED, profile="metal", patches=on_metal, others=(("cpu", on_cpu),), digest=Sha256("1" * 64)
+    )
+    commit(clone, app=f'import os\nfirst = "cuda"\n{FILE}')
+    clone_patches.apply(trees.open_tree(clone), cpu, tmp_path / "cache")
+    commit(clone)
+    commit(clone, app=read(clone).replace("device = helper.choose()", "device = helper.choose(1)"))
+    if is_fresh:
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+    folder = tmp_path / "fresh" if is_fresh else clone
+    done = clone_patches.apply(trees.open_tree(folder), metal, tmp_path / "cache")
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),), "else the helper goes and its use stays"
+    assert "helper.choose(1)\n=======\n" in read(folder)
+    clone_patches.abort(trees.open_tree(folder))
+    assert git(folder, "status", "--short") == ""
+
+
+def test_fork_is_told_the_same_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
+    wanted = dataclasses.replace(WANTED, profile="cpu", patches=patches(helper=HELPER, use=USE))
+    upstreams = git(clone, "rev-parse", "HEAD")
+    clone_patches.apply(trees.open_tree(clone), wanted, tmp_path / "cache")
+    commit(clone)
+    commit(clone, helper=read(clone, "helper").replace("'cpu'", "'cuda'"))
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    answers = []
+    for folder in (clone, tmp_path / "fresh"):
+        tree = trees.open_tree(folder)
+        before = clone_patches.status(tree, wanted, tmp_path / "cache")
+        done = clone_patches.apply(tree, wanted, tmp_path / "cache")
+        assert done is not None
+        assert (done.upstream, done.moved.written, done.warnings) == (upstreams, (), ())
+        answers.append([done.outcomes, before, clone_patches.status(tree, wanted, tmp_path / "cache")])
+    local, fresh = answers
+    assert local == fresh
+    assert [outcome.kind for outcome in local[0]] == [OutcomeKind.DRIFTED, OutcomeKind.NEEDED]
+
+
+def test_fork_with_patches_of_its_own_has_them_already(clone: Path, tmp_path: Path) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    commit(clone, app=PATCHED)
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    folder = tmp_path / "fresh"
+    wanted = dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"))
+    done = clone_patches.apply(trees.open_tree(folder), wanted, tmp_path / "cache")
+    assert done is not None
+    assert (done.moved.written, done.warnings) == ((), ())
+    _, _, [outcome] = clone_patches.status(trees.open_tree(folder), wanted, tmp_path / "cache")
+    assert outcome.kind is OutcomeKind.ALREADY_OURS
 
 
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:

@@ -263,8 +263,10 @@ def test_undo_waits_while_its_conflict_markers_are_committed(clone: Path) -> Non
     assert clone_patches.undo(trees.open_tree(clone)).conflicts
     git(clone, "commit", "-q", "-a", "-m", "committed too early")
     for _ in range(2):
-        with pytest.raises(SourceConflictError, match=r"app\.py:5,9 still has conflict markers"):
+        with pytest.raises(SourceConflictError, match=r"app\.py:5,9 still has conflict markers") as caught:
             clone_patches.undo(trees.open_tree(clone))
+        assert "--abort" not in caught.value.remedy, "it would refuse, as the branch has moved"
+    assert move.unchosen(trees.open_tree(clone)) == (PurePosixPath("app.py"),)
     (clone / "app.py").write_text(FILE)
     assert clone_patches.undo(trees.open_tree(clone)).conflicts == ()
     assert move.applied(trees.open_tree(clone)) is None

@@ -13,7 +13,7 @@ from test_clone_patches import CHOOSE, FILE, PATCHED, WANTED, apply, clone, comm
 from test_engine import patches
 from test_moves_as_git import files_of, refused, state
 
-from patchlock.model.errors import GitFirstError, SourceConflictError
+from patchlock.model.errors import GitFirstError, PatchError, SourceConflictError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _journal, clone_patches, move, trees
 
@@ -512,3 +512,15 @@ def test_upstreams_side_of_a_line_that_other_patches_have_made_is_named(
     git(fork, "-c", "core.editor=true", words[0], "--continue", allowed=(0, 1))
     apply(fork)
     assert read(fork) == PATCHED.replace("choose()", "pick(choose(), 2)")
+
+
+def test_patch_that_fails_in_a_merge_tells_of_the_merge(clone: Path, upstream: Path) -> None:
+    (clone / "other.py").write_text("x = 'mine'\n")
+    commit(upstream, app='device = "cuda" (\n', other="x = 'theirs'\n")
+    _merge(clone)
+    with pytest.raises(PatchError) as caught:
+        clone_patches.apply(trees.open_tree(clone), ONE, clone.parent / "cache")
+    told = (
+        f"; your `git merge` is not done, and its conflicts stand in other.py: `git -C {clone} merge --abort` goes back"
+    )
+    assert caught.value.remedy.endswith(told)

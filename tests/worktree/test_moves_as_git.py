@@ -290,8 +290,8 @@ def test_abort_does_not_take_back_what_the_user_has_pulled_since(clone: Path, up
     error = refused(clone, _abort)
     assert error.what == "your branch has moved since your edits and the patches met, so nothing was changed"
     assert error.remedy == (
-        "choose between the two sides in each file and leave --abort out, "
-        f"or `git -C {clone} checkout {old[:12]}`, then run this again"
+        "choose between the two sides in each file and leave --abort out, or go to the commit of then, on no branch, "
+        f"with `git -C {clone} checkout {old[:12]}`, then run this again"
     )
     git(clone, "checkout", "-q", old)
     _abort(clone)

@@ -104,6 +104,37 @@ def test_line_that_upstream_has_changed_is_no_edit_of_the_user(edited: Path, ups
     assert said(apply(edited, dataclasses.replace(BOTH, url=str(upstream), branch="main"))) == []
 
 
+def test_line_of_an_amended_commit_of_upstream_is_no_edit(edited: Path, upstream: Path) -> None:
+    (upstream / "requirements.txt").write_text(MINE)
+    commit(upstream)
+    git(edited, "checkout", "-q", "requirements.txt")
+    git(edited, "pull", "-q")
+    (edited / "other.py").write_text("x = 2\n")
+    git(edited, "commit", "-qa", "--amend", "-m", "amended")
+    assert said(apply(edited)) == []
+
+
+def test_edit_in_a_place_of_several_lines_names_its_patch_and_those_that_need_it(edited: Path) -> None:
+    text = "a = 1\nfirst = torch.load(\n    'model',\n    'cuda',\n)\nlast = 'mps'\n"
+    text += "\n\ndef other():\n    return torch.load('other', 'cuda')\n"
+    commit(edited, app=text)
+    git(edited, "update-ref", "refs/remotes/origin/main", "HEAD")
+    (edited / "app.py").write_text(text.replace("'model'", "'mine'"))
+    op = 'op = "replace-expression"\npaths = ["app.py"]\nliteral = ["{0}"]\npattern = "{1}"\nreplacement = "{2}"\n'
+    ensure = 'ensure = [{{ check = "no-string", value = "{0}" }}]\n'
+    made = patches(
+        load=op.format("cuda", "torch.load($file, 'cuda')", "load()") + ensure.format("cuda"),
+        renamed='after = ["load"]\nwithin = ["other"]\n'
+        + op.format("load", "load()", "load_here()")
+        + ensure.format("cuda"),
+        last=op.format("mps", "'mps'", "'cpu'") + ensure.format("mps"),
+    )
+    done = apply(edited, dataclasses.replace(WANTED, patches=made))
+    [told] = done.warnings
+    assert told.startswith("a patch replaced your edit at app.py:3 ('mine',): load; "), "not `last`, which is elsewhere"
+    assert told.endswith(" --without load --without renamed` brings yours back")
+
+
 def test_comment_of_the_user_stays_and_his_version_comes_back(edited: Path) -> None:
     mine = OLD.replace("torch==2.0", "torch==1.9  # mine")
     (edited / "requirements.txt").write_text(mine)

@@ -17,6 +17,7 @@ from patchlock.model.errors import EditsMeetError, PatchError
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
+    from patchlock.model.identities import CommitId
     from patchlock.worktree.clone_patches import Applied
     from patchlock.worktree.manifest import Manifest
     from patchlock.worktree.move import Backup, Moved
@@ -146,15 +147,19 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
-    is_committed = clone_patches.is_committed(tree)
+    is_committed, applied = clone_patches.is_committed(tree), move.applied(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
-    error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
+    error = _edits_meet(tree, moved.conflicts, "patch undo", None) if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
     _output.echo(f"{_taken_out(tree, moved)}{_kept(tree, moved)}")
     if is_committed:
         way = "commit what has changed to take them out there too" if moved.written else "so they stay in your files"
         _output.echo(f"your last commit still has patches: {way}")
+    if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:
+        names = command_lines.joined(sorted(map(str, staged)))
+        add = f"git -C {command_lines.quoted(str(tree.root))} add -A -- {names}"
+        _output.echo(f"what you have staged still has patches: `{add}` stages your files without them")
     tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error
@@ -254,8 +259,8 @@ def _all_patches(
     choice: Choice,
 ) -> PatchSet:
     from patchlock.catalogue import app_summaries, pairs
-    from patchlock.model.errors import NotPatchedError, UsageError
-    from patchlock.worktree import patch_sets
+    from patchlock.model.errors import NotPatchedError, SourceConflictError, UsageError
+    from patchlock.worktree import move, patch_sets
 
     if file is not None and app is not None:
         raise UsageError("name an app or --patches, not both")
@@ -268,6 +273,12 @@ def _all_patches(
             f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
         )
     name = app or (known.name if known else None)
+    if name is None and move.waits_for_undo(tree) and (left := move.unchosen(tree)):
+        raise SourceConflictError(
+            f"an undo waits for your choice in {move.marked_places(tree, left)}",
+            where=str(tree.root),
+            remedy=f"choose, then `patchlock patch undo --source {command_lines.quoted(str(tree.root))}`",
+        )
     if name is None:
         command = click.get_current_context().info_name
         raise NotPatchedError(
@@ -378,7 +389,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "warnings": list(done.warnings),
             **_moved(done.moved),
         }
-        error = _edits_meet(tree, conflicts, command) if conflicts else _lost(tree, wanted, done)
+        error = _edits_meet(tree, conflicts, command, done.applied) if conflicts else _lost(tree, wanted, done)
         return _output.succeed(command, data, git_first or error)
     if git_first and not done.moved.written:
         raise git_first
@@ -394,7 +405,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     if not done.moved.conflicts and (go_on := move.going_on(tree)):
         _output.echo(f"now go on with git: `{go_on}`; then run this again")
     if conflicts:
-        error = _edits_meet(tree, conflicts, command)
+        error = _edits_meet(tree, conflicts, command, done.applied)
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)
     if git_first:
         raise git_first
@@ -419,11 +430,15 @@ def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
     )
 
 
-def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> EditsMeetError:
-    """Say what stands there, and the two ways on."""
+def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str, patched: CommitId | None) -> EditsMeetError:
+    """Say what meets and stands there, and the two ways on."""
     from patchlock.worktree import move
 
     paths = tuple(paths)
+    of_upstream = move.upstreams_own(tree, paths, patched)
+    of_patches = [path for path in paths if path not in of_upstream]
+    pairs = (("the patches", of_patches), ("what upstream has changed", of_upstream))
+    meets = " and with ".join(f"{what} in {', '.join(map(str, files))}" for what, files in pairs if files)
     unmarked = move.without_markers(tree, paths)
     marked = [path for path in paths if path not in unmarked]
     source = command_lines.quoted(str(tree.root))
@@ -436,7 +451,7 @@ def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> Edi
         choose = f"choose{f'; in {names}' if marked else ','} say so with {add}"
     again = "" if command == "patch apply" else f" (`patchlock {command} --source {source}`)"
     return EditsMeetError(
-        f"your edits conflict with the patches in {', '.join(map(str, paths))}: {', and '.join(stands)}",
+        f"your edits conflict with {meets}: {', and '.join(stands)}",
         where=str(tree.root),
         remedy=f"{choose}, and run the same command again{again}; or go back with "
         f"`patchlock patch apply --abort --source {source}`",
@@ -482,5 +497,7 @@ def _kept(tree: Tree, moved: Moved) -> str:
         stage = (
             f"git -C {command_lines.quoted(str(tree.root))} restore --staged --source {moved.staged_in[:12]} {names}"
         )
-        told += f"; {', '.join(map(str, moved.unstaged))} {verb} no longer staged: `{stage}` stages your version again"
+        when = "once the conflict is resolved, " if {*moved.unstaged} & {*moved.conflicts} else ""
+        told += f"; {', '.join(map(str, moved.unstaged))} {verb} no longer staged: {when}`{stage}` "
+        told += "stages your version again"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told

@@ -27,7 +27,7 @@ class ReplacedEdit:
     """1-based, in the user's version."""
     text: str
     patches: tuple[str, ...]
-    """Ids: those that change this line, else all that change the file."""
+    """Ids: those with a place that begins here, else nearest above it, else nearest below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +149,9 @@ def replaced_lines(
     changing = [outcome for outcome in outcomes if outcome.path == path and outcome.sites]
     for number, lines in _changed(mine, new):
         if own.get(number, Counter()) - _words(*lines):
-            here = [o.patch for o in changing if any(site.line == number + 1 for site in o.sites)]
-            ids = dict.fromkeys(here or [outcome.patch for outcome in changing])
+            at = number + 1  # a place is known by its first line, and may go on below
+            far = {o.patch: min((site.line > at, abs(site.line - at)) for site in o.sites) for o in changing}
+            ids = [patch for patch, way in far.items() if way == min(far.values())]
             yield ReplacedEdit(path=path, line=number + 1, text=mine[number].strip(), patches=tuple(ids))
 
 

@@ -126,6 +126,11 @@ def incomplete_error(
     )
 
 
+def incomplete(patched: Patched) -> set[str]:
+    """Name the required patches that could not do what they say."""
+    return _reasons(patched).keys() - patched.advisory
+
+
 def required_failures(patched: Patched) -> tuple[str, ...]:
     """Give the checks of required patches that did not hold."""
     return tuple(text for text in patched.failures if text.partition(":")[0] not in patched.advisory)

@@ -16,6 +16,9 @@ _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
 _OURS = re.compile(rb"^(?:<{7}|>{7}) patchlock/(?:worktrees/[^\s/]+/)?(?:yours|patched|unpatched)\r?$", re.MULTILINE)
 
 
+_PATCHED = re.compile(rb"^={7}\r?\n(.*?)^>{7} patchlock/(?:worktrees/[^\s/]+/)?patched", re.MULTILINE | re.DOTALL)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Unmerged:
     """The three versions of a file that git could not merge; None where one has no such file."""
@@ -60,6 +63,8 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
     shared = _newest(repository, _common(repository, patched, tips)) if patched else None
     tips += [patched] if patched and patched not in tips else []
     upstream = _upstreams(tree, _common(repository, other or head, tips), applied, shared)
+    if upstream and patched and other is None and _holds_still(tree, head, upstream, applied):
+        upstream = patched
     commits = _count(repository, head, tips) if tips else 0
     return BranchState(
         head=head,
@@ -130,29 +135,61 @@ def _upstreams(
     if len(commits) > 1 and applied is not None and shared is not None:
         commits = [one for one in commits if trees.is_ancestor(tree.repository, shared, one)] or commits
     if len(commits) > 1 and applied is not None:
-        held = {one: sum(_patched_files(tree, applied, one)) for one in commits}
+        held = {
+            one: sum(held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, one)))
+            for one in commits
+        }
         commits = [one for one in commits if held[one] == min(held.values())]
     return _newest(tree.repository, commits)
 
 
+def _holds_still(tree: trees.Tree, head: CommitId, behind: CommitId, applied: CommitId | None) -> bool:
+    """Tell whether a branch has the files of upstream's commit that was last patched, though not that commit.
+
+    So has one whose commits were amended or squashed: what it shares with upstream is an older commit.
+    """
+    repository = tree.repository
+    patched = trees.upstream_of(repository, applied) if applied else behind
+    if patched == behind or not trees.is_ancestor(repository, behind, patched):
+        return False
+    old, new, ours, mine = (trees.entries(repository, commit) for commit in (behind, patched, applied, head))
+    changed = [path for path in {**old, **new} if old.get(path) != new.get(path)]
+    newer = [path for path in changed if path in mine and mine[path] in {new.get(path), ours.get(path)}]
+    older = [path for path in changed if mine.get(path) == old.get(path)]
+    return len(newer) >= len(older)
+
+
 def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId) -> bool:
     """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
-    return any(_patched_files(tree, applied, head))
+    return any(held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head)))
 
 
-def _patched_files(tree: trees.Tree, applied: CommitId, head: CommitId) -> Iterator[bool]:
-    """Say of each file that we patched whether a commit holds that, edited since or not."""
+def still_staged(tree: trees.Tree, applied: CommitId) -> tuple[PurePosixPath, ...]:
+    """Name the files whose staged version, other than the commit's, holds what we patched, edited since or not."""
+    asked = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", "--diff-filter=AM", "HEAD")
+    words = git(*asked, repository=tree.repository, allowed=(0, 128)).stdout.split(b"\0")[:-1]
+    staged = {}
+    for row, name in zip(words[::2], words[1::2], strict=True):
+        _, mode, _, blob, _ = row.decode().split()
+        staged[PurePosixPath(os.fsdecode(name))] = trees.Entry(mode=mode, blob=blob)
+    return tuple(sorted(path for path, held in _patched_files(tree, applied, staged) if held))
+
+
+def _patched_files(
+    tree: trees.Tree, applied: CommitId, now: Mapping[PurePosixPath, trees.Entry]
+) -> Iterator[tuple[PurePosixPath, bool]]:
+    """Give each file that we patched of those that are there, and whether it holds that, edited since or not."""
     repository = tree.repository
-    before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
+    before, after = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied))
     ours = [path for path in after if before.get(path) != after[path] and path in now]
     listed = [state[path] for state in (before, after, now) for path in ours if path in state]
     data = trees.contents(repository, listed)
     for path in ours:
         if path not in before:  # only we have made such a file
-            yield True
+            yield path, True
             continue
         mine, old, new = (data[state[path].blob] for state in (now, before, after))
-        yield _merge.has_most(repository, path, mine, old, new)
+        yield path, _merge.has_most(repository, path, mine, old, new)
 
 
 def _count(repository: Path, head: CommitId, tips: Iterable[CommitId]) -> int:
@@ -194,6 +231,11 @@ def has_markers(data: bytes) -> bool:
 def our_markers(data: bytes) -> tuple[int, ...]:
     """Give the lines, from 1, on which markers of a conflict stand that a move of ours has left."""
     return tuple(data.count(b"\n", 0, match.start()) + 1 for match in _OURS.finditer(data))
+
+
+def patched_sides(data: bytes) -> tuple[bytes, ...]:
+    """Give what stands on our side of the conflicts that a move of ours has left in a file, where that is any line."""
+    return tuple(filter(None, _PATCHED.findall(data)))
 
 
 def without_labels(data: bytes) -> bytes:

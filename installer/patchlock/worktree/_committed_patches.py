@@ -1,9 +1,10 @@
-"""Find the patches of another profile that a fork has committed, and upstream's files below them; writes nothing."""
+"""Find the patches that a fork has committed, of any profile, and upstream's files below them; writes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
@@ -30,7 +31,7 @@ class Committed:
 
 
 def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -> Committed | None:
-    """Find the patches of another profile than the wanted one that a commit holds; None for none.
+    """Find the patches that a commit of a fork holds, of the wanted profile or another; None for none.
 
     Args:
         tree: the clone.
@@ -38,24 +39,45 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         evaluator: whom to ask what ops find.
         commit: what is checked out.
     """
-    if not wanted.others or not tree.is_clone or _is_upstreams(tree, wanted, commit):
+    own = [(wanted.profile, wanted.patches)] if _is_forks(tree, wanted, commit) else []
+    if not (own or wanted.others) or not tree.is_clone or _is_upstreams(tree, wanted, commit):
         return None
     there = [
-        (name, patches) for name, patches in wanted.others if _stands(_apply(tree, wanted, patches, commit, evaluator))
+        (name, patches)
+        for name, patches in (*own, *wanted.others)
+        if _stands(_apply(tree, wanted, patches, commit, evaluator), is_own=name == wanted.profile)
     ]
     for before in _before(tree, wanted, commit) if there else ():
         found = [(name, _apply(tree, wanted, patches, before, evaluator)) for name, patches in there]
-        held = [(name, patched) for name, patched in found if patched.changes and _holds(tree, wanted, commit, patched)]
+        held = [
+            (name, patched)
+            for name, patched in found
+            if patched.changes and _holds(tree, wanted, commit, patched, is_own=name == wanted.profile)
+        ]
         if held:
             name, patched = min(held, key=lambda one: _distance(tree, wanted, commit, one[1]))
-            mine = _apply(tree, wanted, wanted.patches, before, evaluator)
-            is_other = _distance(tree, wanted, commit, patched) < _distance(tree, wanted, commit, mine)
-            return Committed(profile=name, upstream=before, patched=patched) if is_other else None
+            if name != wanted.profile:
+                mine = _apply(tree, wanted, wanted.patches, before, evaluator)
+                if _distance(tree, wanted, commit, patched) >= _distance(tree, wanted, commit, mine):
+                    return None
+            return Committed(profile=name, upstream=before, patched=patched)
     is_cut = git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
-    if there and is_cut and commit_of(tree.repository, wanted.seen or "") is None:
-        name, patches = there[0]
+    others = [one for one in there if one[0] != wanted.profile]
+    if others and len(others) == len(there) and is_cut and commit_of(tree.repository, wanted.seen or "") is None:
+        name, patches = others[0]
         return Committed(profile=name, upstream=None, patched=_apply(tree, wanted, patches, commit, evaluator))
     return None
+
+
+def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
+    """Tell whether the wanted patches may be those of a fork: the catalogue's, or of a file that it has committed."""
+    if wanted.profile:
+        return True
+    file = Path(wanted.origin)
+    inside = tree.is_clone and file.is_absolute() and file.is_relative_to(tree.root.resolve())
+    return inside and PurePosixPath(file.relative_to(tree.root.resolve()).as_posix()) in trees.entries(
+        tree.repository, commit
+    )
 
 
 def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
@@ -65,13 +87,15 @@ def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
 
 
 def _before(tree: Tree, wanted: PatchSet, commit: CommitId) -> Iterator[CommitId]:
-    """Give the commits behind one, the newest first, to the one that the patches' author saw."""
+    """Give the commits behind one, the newest first, to the one that the patches' author saw, or one before it."""
     seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
-    ends = [f"^{seen}"] if seen else []
-    words = ("rev-list", "--first-parent", f"--max-count={_LONGEST}", f"{commit}^@", *ends)
+    asked = ("merge-base", seen or "", commit)
+    shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""
+    ends = [f"^{shared}"] if shared else []
+    words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *ends)
     yield from map(CommitId, git(*words, repository=tree.repository, allowed=(0, 128)).text.split())
-    if seen and trees.is_ancestor(tree.repository, seen, commit):
-        yield seen
+    if shared:
+        yield CommitId(shared)
 
 
 def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
@@ -82,20 +106,25 @@ def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: Commi
     return engine.apply(patches, {path: blobs[entry.blob] for path, entry in chosen.items()}, evaluator=evaluator)
 
 
-def _stands(patched: Patched) -> bool:
+def _stands(patched: Patched, *, is_own: bool) -> bool:
+    """Tell whether patches find no more to do; one that finds its place no more is known by upstream's file."""
     kinds = {outcome.kind for outcome in patched.outcomes}
-    return not patched.changes and not patched.failures and OutcomeKind.FIXED_UPSTREAM in kinds
+    known = {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_own else [])}
+    return not patched.changes and not patched.failures and bool(kinds & known)
 
 
-def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> bool:
-    """Tell whether a commit has what patches have changed, edited since or not, in more than half of the files."""
+def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched, *, is_own: bool) -> bool:
+    """Tell whether a commit has what patches have changed, edited since or not, in every file, or in most of them.
+
+    A few of the wanted ones may be upstream's own work.
+    """
     pairs = list(_pairs(tree, wanted, commit, patched))
     paths = (wanted.directory / change.path for change, _ in pairs)
     held = [
         change.before is None or _merge.has_most(tree.repository, path, mine, change.before, change.after)
         for path, (change, mine) in zip(paths, pairs, strict=True)
     ]
-    return 2 * held.count(True) > len(patched.changes)
+    return held.count(True) == len(patched.changes) if is_own else 2 * held.count(True) > len(patched.changes)
 
 
 def _distance(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:

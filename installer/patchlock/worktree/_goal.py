@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -42,5 +42,7 @@ class Goal:
     restore_all: bool = False
     """Bring every missing file of upstream back, not only patched ones."""
     by_meaning: ByMeaning | None = None
+    dropped: Collection[PurePosixPath] = ()
+    """Files in which patches stood that are not wanted any more, by upstream's names."""
     own: OwnVersions = dataclasses.field(default_factory=dict)
     """What the last move has patched by meaning."""

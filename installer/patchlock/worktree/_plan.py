@@ -280,7 +280,7 @@ def _by_other_means(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versi
     if goal.by_meaning is None:
         return None
     without, his = _without_patches(tree, upstreams, base, mine, goal)
-    if his is None:
+    if his is None or (without is None and upstreams in goal.dropped):  # else what was dropped would stay in his lines
         return None
     made = goal.by_meaning(upstreams, trees.content(tree.repository, his))
     chosen: Entry | None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
-from patchlock.model.errors import NotPatchedError, SourceConflictError, UpstreamError
+from patchlock.model.errors import NotPatchedError, PatchError, SourceConflictError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
@@ -92,13 +92,14 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
-    other = _of_other_profile(tree, wanted, evaluator) if is_there else None
+    other = _committed(tree, wanted, evaluator) if is_there else None
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
     known = manifest.read(tree)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
         raise error
-    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command)
+    if wrong := engine.incomplete_error(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command):
+        raise _beside_git(tree, wrong)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
@@ -116,6 +117,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         beside_git=is_there,
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
+        dropped=_dropped(wanted, [*(known.outcomes if known else ()), *(other.patched.outcomes if other else ())]),
         fork_of=other.upstream if other else None,
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
@@ -133,13 +135,33 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         moved=moved,
         warnings=(
             *_told_refused(wanted),
-            *_told_other(tree, other),
+            *_told_other(tree, wanted, other),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
-            *(f"{replaced(edit)}; {_without(tree, edit)} brings yours back" for edit in (*moved.replaced, *committed)),
+            *(
+                f"{replaced(edit)}; {_without(tree, wanted, upstream, edit, evaluator)} brings yours back"
+                for edit in (*moved.replaced, *committed)
+            ),
         ),
         lost=lost,
     )
+
+
+def _beside_git(tree: Tree, error: PatchError) -> PatchError:
+    """Say of patches that fail in the middle of a merge or the like how to go back from that, too."""
+    clone, (name, _) = f"git -C {command_lines.quoted(str(tree.root))}", _branch_state.unfinished(tree.repository)
+    if not name or not tree.is_clone:
+        return error
+    files = ", ".join(map(str, sorted(move.open_conflicts(tree))))
+    told = f"your `git {name}` is not done{f', and its conflicts stand in {files}' if files else ''}"
+    remedy = f"{error.remedy}; {told}: `{clone} {name} --abort` goes back"
+    return PatchError(error.what, where=error.where, remedy=remedy, evidence=error.evidence)
+
+
+def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:
+    """Name the files in which patches stood that are not wanted any more."""
+    stay = {patch.id for patch in wanted.patches} - {*wanted.skipped}
+    return {wanted.directory / one.path for one in before if one.path is not None and one.patch not in stay}
 
 
 def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
@@ -158,15 +180,15 @@ def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
     return (told,) if wanted.refused else ()
 
 
-def _of_other_profile(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed | None:
-    """Find the patches of another profile that the clone's commits hold."""
-    if not wanted.others or not tree.is_clone:
+def _committed(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed | None:
+    """Find the patches that the clone's commits hold."""
+    if not tree.is_clone:
         return None
     return _committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
 
 
-def _told_other(tree: Tree, other: Committed | None) -> tuple[str, ...]:
-    if other is None:
+def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
+    if other is None or other.profile == wanted.profile:
         return ()
     if other.upstream:
         return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
@@ -189,8 +211,16 @@ def replaced(edit: ReplacedEdit) -> str:
     return f"a patch replaced your edit at {edit.path}:{edit.line} ({edit.text}): {' or '.join(edit.patches)}"
 
 
-def _without(tree: Tree, edit: ReplacedEdit) -> str:
-    options = "".join(f" --without {name}" for name in edit.patches)
+def _without(tree: Tree, wanted: PatchSet, upstream: CommitId, edit: ReplacedEdit, evaluator: Evaluator) -> str:
+    """Write the command that leaves the patches of an edit out, and those that cannot do without them."""
+    left_out: tuple[str, ...] = ()
+    more = set(edit.patches)
+    while more:
+        left_out += tuple(patch.id for patch in wanted.patches if patch.id in more)
+        fewer = dataclasses.replace(wanted, skipped=(*wanted.skipped, *left_out))
+        _, patched = upstream_files.patched(tree, fewer, evaluator, upstream)
+        more = engine.incomplete(patched) - {*left_out}
+    options = "".join(f" --without {name}" for name in left_out)
     return f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}{options}`"
 
 
@@ -354,7 +384,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
     with patch_cache.evaluator(cache) as evaluator:
-        other = _of_other_profile(tree, wanted, evaluator)
+        other = _committed(tree, wanted, evaluator)
         upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else None)
         marked = upstream_files.marked(tree, wanted, upstream)
         outcomes = _all_in_tree(tree, wanted, patched, evaluator, marked)
@@ -389,6 +419,16 @@ def is_committed(tree: Tree) -> bool:
     """Tell whether the commit that is checked out holds what we patched, so that `undo` leaves it there."""
     applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
     return applied is not None and head is not None and _branch_state.has_committed(tree, applied, head)
+
+
+def still_staged(tree: Tree, applied: CommitId | None) -> tuple[PurePosixPath, ...]:
+    """Name the files whose staged version still holds patches, after they were taken out of the working tree.
+
+    Args:
+        tree: the folder.
+        applied: the patched commit that it had.
+    """
+    return _branch_state.still_staged(tree, applied) if applied is not None and tree.is_clone else ()
 
 
 def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:

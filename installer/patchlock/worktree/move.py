@@ -128,6 +128,7 @@ def move(
     brings_branch: bool = False,
     forget: bool = False,
     by_meaning: ByMeaning | None = None,
+    dropped: Collection[PurePosixPath] = (),
     fork_of: CommitId | None = None,
     app: str = "",
 ) -> Moved:
@@ -147,6 +148,7 @@ def move(
             from the commit that the tree was last patched at.
         forget: the patches are taken out: nothing is applied afterwards.
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
+        dropped: as in `Goal`.
         fork_of: as in `Goal`.
         app: the app that is installed there, for messages; "" where it is a folder of the user's.
 
@@ -166,6 +168,7 @@ def move(
         fork_of=fork_of,
         restore_all=restore_all,
         by_meaning=by_meaning,
+        dropped=dropped,
         own=_own_versions(tree, base),
     )
     place = _journal.begin(tree)
@@ -420,10 +423,37 @@ def marker_lines(tree: Tree, path: PurePosixPath) -> tuple[int, ...]:
     return _branch_state.our_markers(file.read_bytes()) if file.is_file() and not file.is_symlink() else ()
 
 
+def upstreams_own(tree: Tree, paths: Iterable[PurePosixPath], patched: CommitId | None) -> tuple[PurePosixPath, ...]:
+    """Give those of some conflicts in which the user's edits meet what upstream has changed, and no patch.
+
+    Args:
+        tree: the folder.
+        paths: the files with the conflicts of a move.
+        patched: the commit that it went to.
+    """
+    upstream = trees.upstream_of(tree.repository, patched) if patched else None
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, patched))
+    listed = [path for path in paths if path in before]
+    data = trees.contents(tree.repository, [before[path] for path in listed])
+    found = []
+    for path in listed:
+        sides = _branch_state.patched_sides(trees.read(tree, path) or b"")
+        if before[path] == after.get(path) or (sides and all(side in data[before[path].blob] for side in sides)):
+            found.append(path)
+    return tuple(found)
+
+
 def marked_places(tree: Tree, paths: Iterable[PurePosixPath]) -> str:
     """List files for a message, each with the lines of `marker_lines`."""
     lines = {path: ",".join(map(str, marker_lines(tree, path))) for path in paths}
     return ", ".join(f"{path}:{at}" if at else str(path) for path, at in lines.items())
+
+
+def unchosen(tree: Tree) -> tuple[PurePosixPath, ...]:
+    """Name the files of a move's conflicts in which the user has not chosen, though he has staged or committed them."""
+    journal = _journal.read(tree, _journal.CONFLICTS) if tree.has_repository else None
+    known = map(PurePosixPath, journal.conflicts if journal else ())
+    return conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))
 
 
 def _end_conflicts(tree: Tree, app: str) -> None:
@@ -433,13 +463,13 @@ def _end_conflicts(tree: Tree, app: str) -> None:
         SourceConflictError: he has not.
     """
     journal = _journal.read(tree, _journal.CONFLICTS)
-    known = map(PurePosixPath, journal.conflicts if journal else ())
-    left = conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))  # staged or committed, too
-    if left:
+    if left := unchosen(tree):
         source = command_lines.quoted(str(tree.root))
         again = f"patch {'undo' if waits_for_undo(tree) else 'apply --continue'} --source {source}"
         back = f"update {app} --abort" if app else f"patch apply --abort --source {source}"
-        go_on = f"run `patchlock {f'update {app}' if app else again}`; or go back with `patchlock {back}`"
+        go_on = f"run `patchlock {f'update {app}' if app else again}`"
+        if journal is None or not _has_left(tree, journal):
+            go_on += f"; or go back with `patchlock {back}`"
         marked = [path for path in left if path not in without_markers(tree, left)]
         if not marked:
             add = f"git -C {source} add {command_lines.joined(map(str, left))}" if tree.is_clone else "touch"
@@ -493,11 +523,16 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         raise git_first(tree, sorted(map(PurePosixPath, others)))
     if journal is None:
         return ()
-    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    if journal.head and head not in journal.head:
+    if journal.head and _has_left(tree, journal):
         raise branch_has_moved(tree, journal.head[0])
     _keep_aborted(tree, _journal.CONFLICTS)
     return _journal.take_back(tree)
+
+
+def _has_left(tree: Tree, journal: Journal) -> bool:
+    """Tell whether the user has committed or checked something out since a move."""
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    return journal.head is not None and head not in journal.head
 
 
 def _keep_aborted(tree: Tree, name: str) -> None:
@@ -519,8 +554,8 @@ def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
     return GitFirstError(
         "your branch has moved since your edits and the patches met, so nothing was changed",
         where=str(tree.root),
-        remedy="choose between the two sides in each file and leave --abort out, or "
-        f"`git -C {command_lines.quoted(str(tree.root))} checkout {head[:12]}`, then run this again",
+        remedy="choose between the two sides in each file and leave --abort out, or go to the commit of then, on no "
+        f"branch, with `git -C {command_lines.quoted(str(tree.root))} checkout {head[:12]}`, then run this again",
     )
 
 

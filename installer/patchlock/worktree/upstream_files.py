@@ -195,27 +195,22 @@ def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, res
         if change.before is not None and change.before != upstreams:
             mine, after = change.before, change.after
             edits = list(edited_file.replaced_lines(change.path, upstreams, mine, after, result.outcomes))
-            for older in _older_versions(tree, base, path) if edits else ():  # what a revert brought back is no edit
+            # What a revert brought back is no edit, nor what upstream's commit, amended or picked, has brought.
+            for older in _other_versions(tree, base, patched_commit, path) if edits else ():
                 again = set(edited_file.replaced_lines(change.path, older, mine, after, result.outcomes))
                 edits = [edit for edit in edits if edit in again]
             yield from (dataclasses.replace(edit, path=path) for edit in edits)
 
 
-def _older_versions(tree: Tree, commit: CommitId, path: PurePosixPath) -> list[bytes]:
-    """Read a file as the newest commits that changed it, up to one, found it."""
-    words = (
-        "log",
-        f"--max-count={_VERSIONS}",
-        "--raw",
-        "--no-abbrev",
-        "--no-renames",
-        "--format=",
-        commit,
-        "--",
-        str(path),
-    )
-    rows = (row.split() for row in git(*words, repository=tree.repository).text.splitlines())
-    names = dict.fromkeys(row[2] for row in rows if len(row) > 2 and row[0].startswith(":100"))
+def _other_versions(tree: Tree, base: CommitId, commit: CommitId, path: PurePosixPath) -> list[bytes]:
+    """Read a file as upstream's newest commits that changed it found it, and as those that a fork lacks left it."""
+    form = (f"--max-count={_VERSIONS}", "--raw", "--no-abbrev", "--no-renames", "--format=")
+    names: dict[str, None] = {}
+    for side, asked in ((2, [base]), (3, ["--remotes", "--not", commit])):
+        listed = git("log", *form, *asked, "--", str(path), repository=tree.repository).text.splitlines()
+        names |= dict.fromkeys(
+            row[side] for row in map(str.split, listed) if len(row) > 3 and row[0].startswith(":100")
+        )
     return list(blobs(tree.repository, names, must=False).values())
 
 
