@@ -165,7 +165,7 @@ def test_a_draft_without_program_and_checks_is_never_called_verified(
     text = locked.app.read_text().partition("[[check]]")[0].replace('["python", "app.py"]', '["python"]')
     empty = '[[check]]\nid = "imports"\nkind = "imports"\npresent = []\nabsent = []\n'
     locked.app.write_text(text + empty)
-    told = "nothing of the app is verified yet: fill in [launch] and [[check]] in patches/mini/app.toml"
+    told = "not verified: no kernel was computed; nothing of the app is verified yet: fill in [launch] and [[check]] in patches/mini/app.toml"
     said = face("install", "mini", "--profile", "tiny")
     assert (said.returncode, told in said.stdout, "patchlock run" in said.stdout) == (0, True, False)
     assert (
@@ -527,7 +527,8 @@ def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None
     assert patchlock("install", "mini").returncode == 0
     _, text = on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
     lines = text[text.index("ok      seen") :].splitlines()
-    assert [line for line in lines if not re.match(r"ok {6}\w+ {2,}\S| {18}\S", line)] == []
+    assert json.loads(patchlock("verify", "mini", "--json").stdout)["data"]["unverified"].startswith("not verified: no")
+    assert [line for line in lines if not re.match(r"(ok {6}\w+|note) {2,}\S| {8,18}\S", line)] == []
     assert any(line.startswith(" " * 18) for line in lines)
 
 

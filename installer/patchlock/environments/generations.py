@@ -76,7 +76,7 @@ class Receipt:
     source: str = ""
     """Where upstream was taken from instead of the catalogue's: an absolute path, or an address without secrets."""
     unverified: str = ""
-    """What of the app itself the checks have not shown, a clause; "" where it was started."""
+    """What the checks have not shown, a clause; "" where the app was started and its device has computed."""
 
 
 def generation(installation: Installation, name: str) -> Path:
