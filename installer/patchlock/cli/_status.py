@@ -87,9 +87,7 @@ def _state(one: InstallationState) -> str:
         case "stale":
             return f"the catalogue has a newer lock; get it with: {install}"
         case "unlisted":
-            return (
-                _UNLISTED
-            )
+            return _UNLISTED
         case "interrupted":
             works = "; the version in use still works" if one.used else ""
             if known.failure:
