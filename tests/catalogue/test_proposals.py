@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.proposals import (
+    _cuda_guards,
     _gpu_packages,
     conda_packages,
     device_switches,
@@ -939,3 +941,31 @@ def test_issue_is_told_only_where_it_holds_with_the_locked_version(torch: str, *
     versions = {canonicalize_name("torch"): Version(torch)} if torch else {}
 
     assert shared_sets.holds(issue, versions) is holds
+
+
+GUARDED = """
+if torch.cuda.is_available():
+    use(device="cuda")
+elif ready and "CUDAExecutionProvider" in providers:
+    use(device="cuda")
+else:
+    use(device="cuda")
+if not has_cuda or eager:
+    use(device="cuda")
+def only_there():
+    use(device="cuda")
+if HAS_CUDA:
+    only_there()
+"""
+
+
+def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
+    lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
+    assert lines & {3, 5, 7, 9, 11} == {3, 5, 11}
+
+
+def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:
+    place = Finding(path=PurePosixPath("remote/api.py"), line=1, text="import pkg_resources")
+    issue = Issue(name="old-module", title="", means="", found=(place,), remedy="")
+    told = [findings.stops(findings.at_start_of(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
+    assert told == ["stops the start", "stops the first use"]

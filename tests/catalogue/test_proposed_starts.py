@@ -189,6 +189,46 @@ def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, p
     assert (" ".join(found.command), found.environment.get("PYTHONPATH", "")) == (command, path)
 
 
+def test_what_a_document_says_comes_before_a_guess() -> None:
+    texts = {"Dockerfile": 'FROM x\nCMD ["python", "go.py"]\n', "go.py": STARTS, "server.py": SERVES}
+    assert [" ".join(one.command) for one in started(texts)] == ["python go.py", "python server.py"]
+
+
+DEFINES = "import logging, http.server\nlogging.warning('no GPU')\napp = object()\napp.add_middleware(1)\n"
+DEFINES += "class Server:\n    def run(self):\n        http.server.HTTPServer(1).serve_forever()\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "is_program"),
+    [("", False), ("if True:\n    Server().run()\n", True), ("def go():\n    pass\ngo()\n", True)],
+    ids=["only defines", "calls a method", "calls its function"],
+)
+def test_file_that_does_nothing_when_it_is_run_is_no_program(end: str, is_program: bool) -> None:
+    assert bool(started({"pkg/__init__.py": "", "pkg/server.py": DEFINES + end})) == is_program
+
+
+REQUIRES = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("-u", "--uri", required=True)
+parser.add_argument("--data-dir", required=True)
+parser.add_argument("--model", required=True)
+parser.add_argument("--beam")
+if __name__ == "__main__":
+    parser.parse_args()
+"""
+
+
+def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> None:
+    script = "python -m own \\\n  --uri 'tcp://0.0.0.0:90' --data-dir '/data' --beam=2 --model $MODEL \"$@\"\n"
+    (found,) = started({"go.sh": script, "own/__init__.py": "", "own/__main__.py": REQUIRES})
+
+    assert found.command == ("python", "-m", "own", "--uri", "tcp://127.0.0.1:90", "--data-dir", "data")
+    assert found.why == (
+        "go.sh:1 says so; --uri is tcp://127.0.0.1:90 instead of tcp://0.0.0.0:90; --data-dir is data instead of /data; "
+        "it requires --model (own/__main__.py:5), which you have to give"
+    )
+
+
 def test_training_is_no_start() -> None:
     assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
 

@@ -77,7 +77,10 @@ def test_bundle_is_installed_run_and_left_alone_without_any_index(
     assert there("run", "mini").stdout == "computed on cpu\n"
     assert there("verify", "mini").returncode == 0
     again = there("install", "mini", "--from", str(bundle))
-    assert (again.returncode, again.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
+    assert (again.returncode, again.stdout) == (
+        0,
+        "mini is installed on tiny and up to date: nothing to do\nnote    not verified: no kernel was computed\n",
+    )
 
 
 @pytest.fixture
@@ -103,7 +106,10 @@ def test_bundle_of_another_commit_installs_that_commit_once(
     app = tmp_path / "there" / "home" / "mini@tiny" / "source" / "app.py"
     assert app.read_text().startswith('"""A newer app."""')
     again = there("install", "mini", "--from", str(second))
-    assert (again.returncode, again.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
+    assert (again.returncode, again.stdout) == (
+        0,
+        "mini is installed on tiny and up to date: nothing to do\nnote    not verified: no kernel was computed\n",
+    )
 
 
 def test_second_bundle_updates_and_is_rolled_back(

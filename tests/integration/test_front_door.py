@@ -22,7 +22,10 @@ from patchlock import cli
 from patchlock.catalogue import profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
 from patchlock.core import file_lock, uv
+from patchlock.environments import generations
+from patchlock.environments.generations import Unfinished
 from patchlock.hardware import host_overrides, probes
+from patchlock.model.installation import Installation
 from patchlock.operations import app_overview
 
 Face = Callable[..., Said]
@@ -131,8 +134,13 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     (lock,) = (locked.catalogue / "lockfiles" / "mini").glob("tiny*linux-x86_64.txt")
     text = lock.read_text()
     lock.write_text(text + "# another\n")
-    assert "newer lock; get it with: patchlock install mini --profile tiny" in face("status").stdout
+    assert "newer lock; get it with: patchlock install mini --profile tiny\n" in face("status").stdout
+    (receipt,) = (tmp_path / "installed" / "mini@tiny" / "environments").glob("*/receipt.toml")
+    receipt.write_text(f'source = "/up"\n{receipt.read_text()}')
+    assert "get it with: patchlock install mini --profile tiny --source /up\n" in face("status").stdout
+    assert face("lock", "mini", "--check").stderr.endswith("to renew: patchlock lock mini --source /up\n")
     lock.write_text(text)
+    assert "this asks: patchlock why mini gamma --source /up --alternatives" in face("why", "mini", "gamma").stdout
     (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
     (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
     assert (told["state"], told["running"], told["busy"]) == ("interrupted", False, False)
@@ -165,7 +173,7 @@ def test_a_draft_without_program_and_checks_is_never_called_verified(
     text = locked.app.read_text().partition("[[check]]")[0].replace('["python", "app.py"]', '["python"]')
     empty = '[[check]]\nid = "imports"\nkind = "imports"\npresent = []\nabsent = []\n'
     locked.app.write_text(text + empty)
-    told = "nothing of the app is verified yet: fill in [launch] and [[check]] in patches/mini/app.toml"
+    told = "not verified: no kernel was computed; nothing of the app is verified yet: fill in [launch] and [[check]] in patches/mini/app.toml"
     said = face("install", "mini", "--profile", "tiny")
     assert (said.returncode, told in said.stdout, "patchlock run" in said.stdout) == (0, True, False)
     assert (
@@ -190,6 +198,23 @@ def test_a_draft_without_program_and_checks_is_never_called_verified(
     assert "the app was not started, as [launch]" in face("install", "mini", "--profile", "tiny").stdout
 
 
+def test_an_install_whose_check_fails_is_told_as_failed(locked: World, face: Face, tmp_path: Path) -> None:
+    locked.app.write_text(locked.app.read_text().replace('prints = "computed on cpu"', 'prints = "sung"'))
+    assert face("install", "mini", "--profile", "tiny").returncode == 1
+    why = "1 of 5 checks of mini did not pass; says-where (computes): "
+    again = "patchlock install mini --profile tiny"
+    told = face("status").stdout
+    assert told.startswith(f"mini on tiny  the last install failed: {why}")
+    assert f"Correct the cause, then run: {again}" in told
+    assert f"mini is not installed on tiny: its install failed: {why}" in face("verify", "mini").stderr
+    assert re.search(r"^mini .* tiny \(failed\) ", face("list").stdout, re.MULTILINE)
+    installation = Installation(folder=tmp_path / "installed" / "mini@tiny")
+    generations.write_journal(installation, Unfinished(source="/up stream", failure="no"))
+    assert face("status").stdout.startswith(
+        f"mini on tiny  the last install failed: no. Correct the cause, then run: {again} --source '/up stream'\n"
+    )
+
+
 def test_outdated_asks_upstream(locked: World, face: Face) -> None:
     assert face("outdated").stdout == "Nothing is installed.\n"
     assert face("install", "mini", "--profile", "tiny").returncode == 0
@@ -202,7 +227,7 @@ def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, 
     other = tmp_path / "other"
     shutil.copytree(locked.catalogue, other)
     shutil.rmtree(other / "lockfiles" / "mini")
-    told = "mini on tiny  the catalogue has no lock of it\n"
+    told = "mini on tiny  this catalogue has no lock of it; if another one has, name that with --catalogue FOLDER\n"
     assert face("outdated", "--catalogue", str(other)).stdout == told
     assert face("status", "--catalogue", str(other)).stdout.startswith(told)
     assert (
@@ -527,7 +552,8 @@ def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None
     assert patchlock("install", "mini").returncode == 0
     _, text = on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
     lines = text[text.index("ok      seen") :].splitlines()
-    assert [line for line in lines if not re.match(r"ok {6}\w+ {2,}\S| {18}\S", line)] == []
+    assert json.loads(patchlock("verify", "mini", "--json").stdout)["data"]["unverified"].startswith("not verified: no")
+    assert [line for line in lines if not re.match(r"(ok {6}\w+|note) {2,}\S| {8,18}\S", line)] == []
     assert any(line.startswith(" " * 18) for line in lines)
 
 

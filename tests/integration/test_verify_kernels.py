@@ -209,7 +209,9 @@ def test_an_install_without_a_card_says_that_nothing_was_computed(patchlock: Pat
     assert " checks passed, no kernel was computed (" in stage
     [receipt] = [path.read_text() for path in tmp_path.glob("mini@tiny/environments/*/receipt.toml")]
     again = patchlock("install", "mini", "--json", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
-    assert json.loads(again.stdout)["ok"]
+    told = "not verified: no kernel was computed"
+    assert json.loads(again.stdout)["data"]["receipt"]["unverified"] == told
+    assert told in patchlock("status", env={"PATCHLOCK_HOME": str(tmp_path)}).stdout
     assert "installed and verified" not in done.stdout + done.stderr + again.stdout + again.stderr + receipt
     assert patchlock("verify", "mini", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)}).returncode == 1
 

@@ -372,7 +372,7 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
         ("patches", outcome_summary(report.outcomes, is_done=True) or "none"),
         ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
-        ("verified" if report.computed and not receipt.unverified else "checked", _checks(request, report)),
+        ("checked" if receipt.unverified else "verified", _checks(request, report)),
         ("folder", str(request.installation.source / request.app.directory)),
         *_models.summary_row(request),
         ("launcher", _launchers(request)),
@@ -391,8 +391,7 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
     pairs.append(("undo", f"{itself} {'rollback' if _has_earlier(request, receipt) else 'uninstall'} {pair}"))
     if not request.app.launch.is_placeholder:
         pairs.append(("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")))
-    but = [] if report.computed else ["not verified: no kernel was computed"]
-    but += [receipt.unverified] if receipt.unverified else []
+    but = [receipt.unverified] if receipt.unverified else []
     done = "installed" if but else "installed and verified"
     took = f"on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
     head = "; ".join([f"{app} is {done} {took}", *but])

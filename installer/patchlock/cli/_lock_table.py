@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from patchlock.cli import _folders, _launcher, _output
+from patchlock.cli import _folders, _launcher, _options, _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import LocksError
@@ -156,7 +156,8 @@ def relocks(pairs: Iterable[tuple[str, str, bool]]) -> tuple[str, ...]:
     commands = []
     for profiles, names in apps.items():
         chosen = [word for one in profiles for word in ("--profile", one)] or _output.given("profile")
-        words = [*names, *chosen, *_output.given("platform", "source", "catalogue")]
+        source = _options.source_words(names[0]) if len(names) == 1 else _output.given("source")
+        words = [*names, *chosen, *_output.given("platform"), *source, *_output.given("catalogue")]
         commands.append(without_secrets(command_lines.joined(words)))
     return tuple(commands)
 

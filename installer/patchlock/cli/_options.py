@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from patchlock.model.app import App
     from patchlock.model.errors import NoProfileFitsError, UsageError
     from patchlock.model.fits import Platform
+    from patchlock.model.installation import Installation
     from patchlock.model.profile import Profile
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -538,7 +539,7 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
     from patchlock.model.errors import UsageError
 
     begun = [one for one in generations.unfinished(home()) if one.app == app]
-    unfinished = {one.profile: "being installed" if generations.is_busy(one) else "interrupted" for one in begun}
+    unfinished = {one.profile: _how_far(one) for one in begun}
     names = sorted({*profiles, *unfinished})
     told = " and on ".join(f"{name} ({unfinished[name]})" if name in unfinished else name for name in names)
     context = click.get_current_context()
@@ -550,6 +551,15 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
     )
 
 
+def _how_far(begun: Installation) -> str:
+    """Say in a word or two how an install stands that has not finished."""
+    from patchlock.environments import generations
+
+    if generations.is_busy(begun):
+        return "being installed"
+    return "failed" if generations.read_journal(begun).failure else "interrupted"
+
+
 def profiles_of(app: str) -> list[str]:
     """Name the profiles on which an app is installed and can be started, sorted; not one that another stands in for."""
     from patchlock.environments import generations
@@ -557,6 +567,17 @@ def profiles_of(app: str) -> list[str]:
 
     there = {one.profile: one for one in generations.installations(home()) if one.app == app and one.pointer.is_file()}
     return [name for name, one in there.items() if stored_choice.read(one.folder).instead not in there]
+
+
+def source_words(app: str) -> list[str]:
+    """Repeat --source for a command that can be pasted: as it was given, or as installations of an app have it."""
+    from patchlock.environments import generations
+
+    if given := _output.given("source"):
+        return given
+    used = [generations.current(one) for one in generations.installations(home()) if one.app == app]
+    sources = {receipt.source for receipt in used if receipt is not None}
+    return ["--source", *sources] if len(sources) == 1 and sources != {""} else []
 
 
 def pair_arguments(request: Request) -> str:

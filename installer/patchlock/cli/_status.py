@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
 
 
+_UNLISTED = "this catalogue has no lock of it; if another one has, name that with --catalogue FOLDER"
+
+
 @click.command("status")
 @_options.common
 def status_command(catalogue: Path | None, as_json: bool) -> None:
@@ -72,17 +75,24 @@ def line(one: InstallationState) -> str:
 
 
 def _state(one: InstallationState) -> str:
-    pair = f"{one.installation.app} --profile {one.installation.profile}"
+    from patchlock.core import command_lines
+    from patchlock.environments.generations import Unfinished
+
+    known = one.unfinished if one.state == "interrupted" else Unfinished(source=one.used.source if one.used else "")
+    given = command_lines.joined(_output.given("catalogue"))
+    install = known.command(one.installation) + (f" {given}" if given else "")
     match one.state:
         case "current":
             return "up to date with the catalogue"
         case "stale":
-            return f"the catalogue has a newer lock; get it with: patchlock install {pair}"
+            return f"the catalogue has a newer lock; get it with: {install}"
         case "unlisted":
-            return "the catalogue has no lock of it"
+            return _UNLISTED
         case "interrupted":
             works = "; the version in use still works" if one.used else ""
-            return f"the last install did not finish{works}. Finish it with: patchlock install {pair}"
+            if known.failure:
+                return f"the last install failed: {known.failure}{works}. Correct the cause, then run: {install}"
+            return f"the last install did not finish{works}. Finish it with: {install}"
         case "removed":
             return f"uninstalled; your files are in {one.installation.source}"
 
@@ -115,6 +125,7 @@ def _data(one: InstallationState) -> dict[str, object]:
         "state": one.state,
         "running": one.is_running,
         "busy": one.is_busy,
+        "failure": one.unfinished.failure,
         "generations": [
             {
                 "id": receipt.id,
@@ -173,7 +184,7 @@ def outdated_command(catalogue: Path | None, as_json: bool) -> None:
         if one.state.state == "stale":
             lines.append(f"the catalogue has a newer lock: patchlock install {pair}")
         if one.state.state == "unlisted" and not one.failure:
-            lines.append("the catalogue has no lock of it")
+            lines.append(_UNLISTED)
         if one.upstream and one.state.used:
             commits = f"{one.state.used.upstream[:12]} -> {one.upstream[:12]}"
             lines.append(f"upstream's {one.branch} has moved, {commits}: patchlock update {pair}")

@@ -93,7 +93,9 @@ def verify_command(
         _write_report(file, request, receipt, results, proved.report)
     passed = all(result.passed for result in results)
     cure = _cure(receipt, results, "" if passed else _fallback.other_profile(request, catalogue))
-    unverified = (proved.unverified, True)
+    if passed and receipt.unverified and receipt.unverified != proved.reservation:
+        generations.write_receipt(folder, dataclasses.replace(receipt, unverified=proved.reservation))
+    unverified = (proved.reservation, bool(proved.unverified))
     return _tell(installation, receipt, seen, results, depth or "plain", as_json, cure, unverified, proved.report)
 
 
@@ -206,7 +208,7 @@ def _tell(
         depth: of the look.
         as_json: in an envelope.
         cure: what is to be done about failed checks: in words, and as a command.
-        unverified: what of the app itself no check can show, or ""; and whether its checks were asked for.
+        unverified: what the checks have not shown, or ""; and whether that is of the app itself, and was asked for.
         report: of the kernels.
     """
     from patchlock.environments import generations

@@ -316,7 +316,11 @@ def _text(
         rows.insert(-1, ("patched", "\n".join(_patched(request, package))))
     if found is None:
         words = ["patchlock", "why", request.app.name, package.name]
-        words += _output.given("profile", "platform", "source", "catalogue")
+        words += [
+            *_output.given("profile", "platform"),
+            *_options.source_words(request.app.name),
+            *_output.given("catalogue"),
+        ]
         rows.append(("newer", f"not asked; this asks: {command_lines.joined([*words, '--alternatives'])}"))
     else:
         rows.append(("newer", "\n".join(_lost(request, lock, package, found, record))))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patchlock.core import atomic_files, file_lock
+from patchlock.core import atomic_files, command_lines, file_lock
 from patchlock.core.atomic_files import remove_tree
 from patchlock.environments import installed_profiles
 from patchlock.hardware import stored_choice
@@ -76,7 +76,43 @@ class Receipt:
     source: str = ""
     """Where upstream was taken from instead of the catalogue's: an absolute path, or an address without secrets."""
     unverified: str = ""
-    """What of the app itself the checks have not shown, a clause; "" where it was started."""
+    """What the checks have not shown, a clause; "" where the app was started and its device has computed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unfinished:
+    """What is known of an install that did not finish."""
+
+    failure: str = ""
+    """Why it failed, a clause; "" where it was killed, or still runs."""
+    source: str = ""
+    """As in a receipt."""
+
+    def command(self, installation: Installation) -> str:
+        """Give the command that finishes it."""
+        words = ["patchlock", "install", installation.app, "--profile", installation.profile]
+        return command_lines.joined([*words, *(["--source", self.source] if self.source else [])])
+
+
+_FAILED, _SOURCE = "failed: ", "source: "
+
+
+def write_journal(installation: Installation, known: Unfinished) -> None:
+    """Note that an installation is changed, and what is known of that; for a person who looks after a crash, too."""
+    lines = ["an install is running, or was killed; the next one finishes it"]
+    lines = [f"{_FAILED}{' '.join(known.failure.split())}"] if known.failure else lines
+    lines += [f"{_SOURCE}{known.source}"] if known.source else []
+    atomic_files.atomic_write(installation.journal, "".join(f"{line}\n" for line in lines))
+
+
+def read_journal(installation: Installation) -> Unfinished:
+    """Read what is known of an install that did not finish."""
+    try:
+        lines = installation.journal.read_text(encoding="utf-8").splitlines()
+    except (FileNotFoundError, UnicodeDecodeError):
+        lines = []
+    told = {key: next((one[len(key) :] for one in lines if one.startswith(key)), "") for key in (_FAILED, _SOURCE)}
+    return Unfinished(failure=told[_FAILED], source=told[_SOURCE])
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -182,13 +218,16 @@ def require_current(installation: Installation, app: str, *, where: str = "") ->
             remedy="wait for that to end and run the same command again",
         )
     if receipt is None:
-        command = f"`patchlock install {app} --profile {installation.profile}`"
+        known = read_journal(installation)
+        command = f"`{known.command(installation)}`"
         is_interrupted = installation.journal.is_file()
+        begun = f": its install failed: {known.failure}" if known.failure else ": its install was interrupted"
+        finish = f"correct the cause, then run {command}" if known.failure else f"finish it with {command}"
         raise NotInstalledError(
             f"{app} is not installed on {installation.profile}"
-            + (": its install was interrupted" if is_interrupted else installed_profiles.elsewhere(installation)),
+            + (begun if is_interrupted else installed_profiles.elsewhere(installation)),
             where=where or str(installation.folder),
-            remedy=f"finish it with {command}" if is_interrupted else f"run {command}",
+            remedy=finish if is_interrupted else f"run {command}",
         )
     return receipt
 

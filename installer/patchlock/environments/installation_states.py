@@ -10,7 +10,7 @@ from typing import Literal
 from patchlock.core import file_lock
 from patchlock.environments import failed_verify, freshness, generations
 from patchlock.environments.failed_verify import FailedVerify
-from patchlock.environments.generations import Receipt
+from patchlock.environments.generations import Receipt, Unfinished
 from patchlock.model.installation import Installation
 
 State = Literal["current", "stale", "unlisted", "interrupted", "removed"]
@@ -22,8 +22,8 @@ class InstallationState:
 
     installation: Installation
     state: State
-    """`stale`: the catalogue has another lock. `unlisted`: it has none. `interrupted`: an install was killed, or still
-    runs where it `is_busy`. `removed`: only files of the user are left."""
+    """`stale`: the catalogue has another lock. `unlisted`: it has none. `interrupted`: an install was killed,
+    has failed, or still runs where it `is_busy`. `removed`: only files of the user are left."""
     is_running: bool
     """Whether the app runs."""
     is_busy: bool
@@ -32,6 +32,8 @@ class InstallationState:
     """Of the generation in use."""
     made: tuple[Receipt, ...]
     """Of all generations, the newest first."""
+    unfinished: Unfinished
+    """Of the last install, where the state is `interrupted`."""
     failed_verify: FailedVerify | None
     """The last `verify` of the generation in use, if that failed."""
 
@@ -63,6 +65,7 @@ def _state(one: Installation, catalogue: Path) -> InstallationState:
         is_busy=busy,
         used=used,
         made=made,
+        unfinished=generations.read_journal(one),
         failed_verify=failed_verify.read(generations.generation(one, used.id)) if used else None,
     )
 

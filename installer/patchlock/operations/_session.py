@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from patchlock.core import atomic_files, file_lock, old_folders
+from patchlock.core import file_lock, old_folders
 from patchlock.environments import cache_pruning, generations
+from patchlock.environments.generations import Unfinished
 from patchlock.locks.lock_request import Request
-from patchlock.model.errors import UpstreamError
+from patchlock.model.addresses import without_secrets
+from patchlock.model.errors import PatchlockError, UpstreamError
 from patchlock.model.installation import Installation
 from patchlock.model.progress import Progress
 from patchlock.worktree import clone, upstream_cache
@@ -30,13 +32,17 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         clear(installation)
         if installation.source.exists() and needs_source:
             clone.require_whole(installation.source, installation.app)
-        # For a person who looks after a crash.
-        stage = "an install is running, or was killed; the next one finishes it\n"
-        atomic_files.atomic_write(installation.journal, stage)
+        source = without_secrets(upstream_cache.absolute_address(request.source)) if request.source is not None else ""
+        generations.write_journal(installation, Unfinished(source=source))
         try:
             yield held
         except UpstreamError:  # the commit or the source is wrong, and nothing was begun
             installation.journal.unlink(missing_ok=True)
+            raise
+        except PatchlockError as error:
+            if installation.journal.exists():  # else all is as it was
+                failure = "; ".join((error.what, *error.evidence))
+                generations.write_journal(installation, Unfinished(source=source, failure=failure))
             raise
         installation.journal.unlink(missing_ok=True)
 

@@ -242,7 +242,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         progress.note(f"{clone_patches.replaced(edit)}; `{yours}` prints your version")
     try:
         proved = _checked(job, folder, progress)
-        receipt = _receipt(job, proved.results, proved.unverified, receipt)
+        receipt = _receipt(job, proved.results, proved.reservation, receipt)
         generations.write_receipt(folder, receipt)
         failed_verify.forget(folder, [result.id for result in proved.results if result.passed])
     except BaseException as error:
@@ -438,18 +438,18 @@ def prove(
     results = sorted(
         (*stands, *loads, *starts, *proved.results, *own, *heard), key=lambda result: LEVELS.index(result.level)
     )
-    return dataclasses.replace(proved, results=tuple(results), unverified=_unverified(request.app, executed))
+    return dataclasses.replace(proved, results=tuple(results), unverified=_unverified(request.app, executed, started))
 
 
 def _is_empty(check: Check) -> bool:
     return isinstance(check, ImportsCheck) and check.is_empty
 
 
-def _unverified(app: App, executed: Iterable[SmokeImportCheck]) -> str:
-    """Say what no check can show of an app whose file does not say yet how it is started, a clause; "" of any other."""
-    if not app.launch.is_placeholder:
-        return ""
+def _unverified(app: App, executed: Iterable[SmokeImportCheck], started: start.StartProof | None) -> str:
+    """Say what no check has shown of an app whose file does not say how it is started, a clause; "" of any other."""
     file = app.origin.file
+    if started is not None:
+        return f"{started.unverified}: see [launch] in {file}" if started.unverified else ""
     if any(not (isinstance(one, OnnxSessionCheck) or _is_empty(one)) for one in (*executed, *app.checks)):
         return f"the app was not started, as [launch] in {file} names no program yet"
     return f"nothing of the app is verified yet: fill in [launch] and [[check]] in {file}"

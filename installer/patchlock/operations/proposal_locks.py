@@ -219,6 +219,11 @@ class OtherLock:
     """What is to be known of the lock, as `lock` prints it."""
 
 
+def _naming(pair: str, tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Name the pair in all that is told of it, as each may take minutes."""
+    return lambda text: tell(text if pair in text else f"{pair}: {text}")
+
+
 def lock_others(
     first: LockResult, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
 ) -> tuple[Proposal, tuple[OtherLock, ...]]:
@@ -241,15 +246,16 @@ def lock_others(
             if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
                 continue
             pair = f"{proposal.name} × {profile.name} × {platform.name}"
+            told = _naming(pair, tell)
             there = dataclasses.replace(trying, profile=profile, platform=platform)
-            made = _resolved(proposal, there, pair, [], tell)
+            made = _resolved(proposal, there, pair, [], told)
             if isinstance(made.error, UnsatisfiableError) and trying.solve:
-                made = _with_newer(made, there, pair, tell)
+                made = _with_newer(made, there, pair, told)
             began = time.monotonic()
             ends = began + seconds
             if isinstance(made.error, UnsatisfiableError) and trying.solve:
                 beside = [one for one, _ in locked if one.profile == profile]
-                made = _solved(made, there, pair, beside, in_vain, ends, tell)
+                made = _solved(made, there, pair, beside, in_vain, ends, told)
                 seconds -= time.monotonic() - began
             if made.error is None:
                 proposal = made.proposal
@@ -257,7 +263,7 @@ def lock_others(
                 done = OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why="")
                 found.append(dataclasses.replace(done, warnings=made.warnings))
                 continue
-            why = _reason(made, made.error, there, ends, known, tell)
+            why = _reason(made, made.error, there, ends, known, told)
             seconds = ends - time.monotonic()
             judged = made.error if isinstance(made.error, UnsatisfiableError | PolicyError) else None
             is_unknown = judged is not None and judged.is_unknown

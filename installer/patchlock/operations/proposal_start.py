@@ -15,6 +15,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.proposals import (
+    findings,
     launch,
     module_names,
     pkg_resources_users,
@@ -83,6 +84,9 @@ def prove(
     versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     proposal, more = _with_pkg_resources(proposal, versions, proposed)
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
+    if found:
+        files = import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).files
+        kept = tuple(findings.at_start_of(issue, files) for issue in kept)
     proposal = dataclasses.replace(proposal, issues=kept)
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
@@ -113,6 +117,11 @@ def prove(
         missing=(*missing, *made),
         issues=found_issues,
     )
+
+
+def _program(proposal: Proposal, proposed: ProposalResult) -> tuple[Mapping[PurePosixPath, bytes], Sequence[str], str]:
+    launching = proposal.facts.launch
+    return proposed.clone.trees.files, launching.command, launching.environment.get("PYTHONPATH", "")
 
 
 def _with_pkg_resources(

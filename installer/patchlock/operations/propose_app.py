@@ -386,10 +386,13 @@ def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:
 def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) -> tuple[str, ...]:
     """Name what a Dockerfile installs of the system and no need of the proposal brings: the app may not do without."""
     known = {package for need in draft.needs for package in catalogue.resource(need.name).packages.get("apt", ())}
+    every = documents.apt_packages(clone.documents)
+    chosen = draft.requirements.why.partition(":")[0]  # the Dockerfile that installs what is taken, if one says so
+    is_said = any(str(found.path) == chosen for found, _ in every)
     return tuple(
         f"{found.path}:{found.line} installs {', '.join(left)} with apt: what the app cannot do without is a [[need]]"
-        for found, names in documents.apt_packages(clone.documents)
-        if (left := [name for name in names if name not in known])
+        for found, names in every
+        if (str(found.path) == chosen or not is_said) and (left := [name for name in names if name not in known])
     )
 
 

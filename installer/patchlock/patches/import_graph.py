@@ -22,6 +22,9 @@ _STARTERS = frozenset({"uvicorn", "gunicorn", "hypercorn", "daphne", "flask"})
 """Programs that import `module:object`, the first argument that is no option."""
 _TYPED = PurePosixPath("(command)")
 """The code of `python -c`."""
+_SETTINGS = frozenset({"logging", "logger", "log", "warnings", "sys", "os", "environ", "dotenv"})
+_PREPARES = frozenset({"add_argument", "include_router", "add_middleware", "mount", "append", "update", "register"})
+"""First and last words of calls that only prepare."""
 _SHOWN = 3
 """Modules in one sentence."""
 _RUNNERS = frozenset({"streamlit", "accelerate", "torchrun", "gradio", "chainlit"})
@@ -140,6 +143,38 @@ def of_others(files: Collection[PurePosixPath], modules: Iterable[ReachedImport]
     """Leave out what an app may find by a change of `sys.path`: it lies somewhere in its own tree."""
     own = {part for path in files for part in (path.stem, *(folder.name for folder in path.parents))}
     return tuple(one for one in modules if one.module.partition(".")[0] not in own)
+
+
+def is_program(module: ast.Module | None) -> bool:
+    """Tell whether a file does something when it is run, and not only when others call what it defines.
+
+    It has a part for `__main__`; or it calls a function of its own, or a method of what it has made or imported, for
+    what that does: settings of logging, warnings, the environment and the paths are none.
+    """
+    if module is None:
+        return False
+    own = {node.name for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for node in _statements(module.body):
+        if isinstance(node, ast.If) and _is_main(node.test):
+            return True
+        if isinstance(node, ast.Expr) and any(map(functools.partial(_does, own=own), _calls(node.value))):
+            return True
+    return False
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Give the statements that run where a file is run, whatever they hang on; not those of functions and classes."""
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _statements([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)])
+
+
+def _does(call: ast.Call, own: Collection[str]) -> bool:
+    words = ast.unparse(call.func).split(".")
+    if len(words) == 1:
+        return words[0] in own
+    return words[0].strip("_") not in _SETTINGS and words[-1] not in _PREPARES
 
 
 def missing_text(missing: Sequence[ReachedImport]) -> str:

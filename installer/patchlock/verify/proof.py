@@ -99,6 +99,12 @@ class ProofResult:
         )
 
     @property
+    def reservation(self) -> str:
+        """Why the app may not be called verified, a clause; "" where it may."""
+        told = [] if self.computed else ["not verified: no kernel was computed"]
+        return "; ".join([*told, *([self.unverified] if self.unverified else [])])
+
+    @property
     def caveat(self) -> str:
         """What stands behind a count of passed checks, so that nobody takes it for more than it is."""
         told = "" if self.computed else ", no kernel was computed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from patchlock.verify import _supervisor, checks
 from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
 ID = "start"
+_STARTS = "starts"
 _SECONDS = 300
 """For a first import of gigabytes from a slow disk."""
 _GRACE = 60
@@ -48,7 +50,9 @@ _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)')
 _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Missing|NotFound\w*)\b.*")
-_USAGE = re.compile(r"(?im)\busage\b|^\s*(?:options|synopsis)\b|--help")
+_USAGE = re.compile(
+    r"(?im)^(?:\x1b\[[\d;]*m|\W)*(?:usage\b|(?:options|synopsis|arguments|optional arguments)\W*$)|--help"
+)
 _LINE = 300
 """Characters of a last line that are told."""
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules", "site-packages", ".venv", "venv"})
@@ -63,6 +67,8 @@ class StartProof:
     """Of the app's own: what started it. It has passed, with `computed`, and need not run again."""
     computed: tuple[CheckResult, ...] = ()
     shown: ShownModules | None = None
+    unverified: str = ""
+    """Why nothing shows that it starts, a clause; "" where something does, and where it fails."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +106,8 @@ def prove(
                 proof = _by_check(check, launch, place, back_end, wanted)
                 if proof is not None:
                     return proof
-    return StartProof(result=_by_itself(launch, place, back_end, declared))
+    result = _by_itself(launch, place, back_end, declared)
+    return StartProof(result=result, unverified="" if result.level == _STARTS else result.detail)
 
 
 def _by_check(
@@ -148,7 +155,7 @@ def _by_itself(launch: Launch, place: CheckContext, back_end: str, declared: Dec
         result = _judge(command, launch, place, answer, declared)
     except PatchlockError as error:
         return _result(f"{' '.join(command)}: {error.what}", passed=False)
-    return _result(f"{result.detail}{_uncontained(answer)}", passed=result.passed)
+    return dataclasses.replace(result, detail=f"{result.detail}{_uncontained(answer)}")
 
 
 def _uncontained(answer: Mapping[str, Any]) -> str:
@@ -176,10 +183,13 @@ def _judge(
     missing = missing_modules(launch, place)
     hosts = {_host_of(model, place) for model in declared.models} if declared is not None else set()
     model = _download(answer, output, hosts) if not answer["elsewhere"] else ""
+    level = _STARTS
     if port == 0 and _is_help(answer):
         far = f"`{words}` succeeds"
     elif model:
         far = f"it comes to its first download, {model}"
+    elif port == 0 and _ends_well(answer):
+        level, far = "loads", f"`{words}` ends and shows no help, so that nothing has shown that the app starts"
     else:
         # A server's last line is that it was asked.
         last = failure(output, place.folder) if not answer["elsewhere"] or _TRACEBACK in output else ""
@@ -188,6 +198,8 @@ def _judge(
     if missing:
         return _result(f"{import_graph.missing_text(missing)}; {far}", passed=False)
     whose = _declared(model, declared, output, place) if model and far.endswith(model) and declared is not None else ""
+    if level != _STARTS:
+        return CheckResult(id=ID, level=level, passed=True, detail=far)
     return _result(f"{far}, {after}{whose}", passed=True)
 
 
@@ -207,10 +219,15 @@ def _is_asked_for(answers: Mapping[str, Any], launch: Launch, place: CheckContex
 def _is_help(answer: Mapping[str, Any]) -> bool:
     """Tell whether what it has printed and how it has ended shows that it understood to be asked for its help."""
     output = str(answer["output"])
-    if answer["ended"] == 0 and not answer["stays"]:
-        return bool(output.strip()) and (_TRACEBACK not in output or _USAGE.search(output) is not None)
+    if _USAGE.search(output) is None or answer["stays"]:
+        return False
     # Programs that read their arguments themselves say how they are used where they do not understand them, with 2.
-    return answer["ended"] == 2 and _TRACEBACK not in output and _USAGE.search(output) is not None
+    return answer["ended"] == 0 or (answer["ended"] == 2 and _TRACEBACK not in output)
+
+
+def _ends_well(answer: Mapping[str, Any]) -> bool:
+    output = str(answer["output"])
+    return answer["ended"] == 0 and not answer["stays"] and bool(output.strip()) and _TRACEBACK not in output
 
 
 def _how(answer: Mapping[str, Any], port: int) -> str:
@@ -242,7 +259,7 @@ def _signal(number: int) -> str:
 
 
 def _result(detail: str, *, passed: bool) -> CheckResult:
-    return CheckResult(id=ID, level="starts", passed=passed, detail=detail)
+    return CheckResult(id=ID, level=_STARTS, passed=passed, detail=detail)
 
 
 def _program(command: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote
@@ -64,6 +65,7 @@ STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
 """What an issue does, worst first."""
 _FIRST_USE = frozenset(
     [
+        "av-wheel",
         "device-helper",
         "needs-compiler",
         "no-run-time-pip",
@@ -84,6 +86,13 @@ def stops(issue: Issue) -> str:
     if issue.name in _FIRST_USE or not issue.is_at_start:
         return STOPS[1]
     return STOPS[3] if issue.name in _COSMETIC else STOPS[0]
+
+
+def at_start_of(issue: Issue, reached: Collection[PurePosixPath]) -> Issue:
+    """Say of an issue of Python files whether it keeps a program from starting that comes to these files."""
+    paths = {one.path for one in issue.found}
+    is_of_code = bool(paths) and all(path.suffix == ".py" for path in paths)
+    return dataclasses.replace(issue, is_at_start=False) if is_of_code and not paths & {*reached} else issue
 
 
 def ranked(issues: Iterable[Issue]) -> tuple[Issue, ...]:

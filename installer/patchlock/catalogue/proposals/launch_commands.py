@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals import documents, project_facts
+from patchlock.catalogue.proposals import _required_arguments, documents, project_facts
 from patchlock.catalogue.proposals.findings import Files
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Reached, Trees
@@ -35,6 +35,10 @@ _PARTS = re.compile(r"(?i)(?:app|webui|gradio|demo|infer|inference|cli|main|serv
 _SKIPPED = frozenset({"tests", "test", "docs", "third_party", "node_modules", "benchmarks", "ci", "notebooks"})
 
 
+_Key = tuple[tuple[str, ...], str]
+"""A program, and the folder from which its module is found."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchCommand:
     """A command that may start the app, and where it stands."""
@@ -48,7 +52,7 @@ class LaunchCommand:
 
 
 def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand, ...]:
-    """List the commands, the likeliest first: a server before a program, what people are told before what is guessed.
+    """List the commands, the likeliest first: what people are told before what is guessed, a server before a program.
 
     Args:
         files: Python files, project files and documents.
@@ -57,14 +61,17 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     """
     code = trees.files
     scripts = entry_points(files)
-    found: dict[tuple[tuple[str, ...], str], tuple[str, tuple[str, ...]]] = {}
+    found: dict[_Key, tuple[str, tuple[str, ...]]] = {}
+    said: dict[_Key, list[Sequence[str]]] = {}
     for line in documents.told(files):
         started = _started(line, code, scripts)
         if started is None:
             continue
-        program, arguments = started
+        program, words = started
+        arguments = _options(words)
         why = f"{line.found.path}:{line.found.line} says so"
         key = (program, _home(program, line.folder, code))
+        said.setdefault(key, []).append(words)
         if key not in found or (not arguments and found[key][1]):
             found[key] = (why, arguments)
     for name, target in scripts.items():
@@ -73,11 +80,12 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
             found.setdefault((entry, ""), (f'the project names it as the script "{name}"', ()))
     for package in _packages(code):
         found.setdefault((("python", "-m", package), ""), ("it is a package that can be started", ()))
-    for path in _guessed(code):
+    for path in _guessed(trees):
         found.setdefault(_of_file(path, code), ("its name is that of a program", ()))
-    ordered = sorted(found, key=lambda key: bool(_TRAINS.search(_named(key[0]))))
-    made = [_made(*key, *found[key], trees) for key in ordered[:most]]
-    return tuple(sorted(made, key=lambda one: (bool(_TRAINS.search(_named(one.command))), not one.serves)))
+    ordered = sorted(found, key=lambda key: bool(_TRAINS.search(_named(key[0]))))[:most]
+    made = {key: _made(key, *found[key], said.get(key, ()), trees) for key in ordered}
+    ordered.sort(key=lambda key: (bool(_TRAINS.search(_named(key[0]))), key not in said, not made[key].serves))
+    return tuple(made[key] for key in ordered)
 
 
 def entry_points(files: Files) -> Mapping[str, str]:
@@ -142,13 +150,18 @@ def _named(program: Sequence[str]) -> str:
     return " ".join(program[1:2] if "-m" not in program and "-c" not in program else program[2:3])
 
 
-def _made(program: tuple[str, ...], home: str, why: str, arguments: tuple[str, ...], trees: Trees) -> LaunchCommand:
+def _made(
+    key: _Key, why: str, arguments: tuple[str, ...], said: Sequence[Sequence[str]], trees: Trees
+) -> LaunchCommand:
+    program, home = key
     path, reached = _followed(trees, program, home)
     serves = program[0] in _STARTERS or any(_SERVES.search(trees.files[one]) for one in reached.files)
+    command = (*program, *arguments) if serves else program
+    required = _required_arguments.read(trees, reached.files, command, said)
     return LaunchCommand(
-        command=(*program, *arguments) if serves else program,
+        command=(*command, *required.given),
         environment={"PYTHONPATH": path} if path else {},
-        why=why,
+        why="; ".join((why, *required.remarks)),
         serves=serves,
     )
 
@@ -156,7 +169,7 @@ def _made(program: tuple[str, ...], home: str, why: str, arguments: tuple[str, .
 def _started(
     line: documents.Told, code: Files, scripts: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Read which of the app's programs a command line starts, and with which options."""
+    """Read which of the app's programs a command line starts, and with which arguments."""
     words = line.words
     if not words:
         return None
@@ -172,14 +185,14 @@ def _started(
             ends = {(inside / "__main__.py").parts, inside.with_suffix(".py").parts}
             if not any(path.parts[-len(end) :] == end for path in code for end in ends):
                 return None
-            return ("python", "-m", rest[1]), _options(rest[2:])
+            return ("python", "-m", rest[1]), tuple(rest[2:])
         script = _script(rest[0], line.folder, code) if rest else None
-        return (("python", str(script)), _options(rest[1:])) if script else None
+        return (("python", str(script)), tuple(rest[1:])) if script else None
     if first in _STARTERS:
         return _started_by(first, list(words[1:]), line.folder, code)
     if first in scripts and "/" not in words[0].strip("./"):
         program = _entry(scripts[first], code)
-        return (program, _options(words[1:])) if program else None
+        return (program, tuple(words[1:])) if program else None
     return None
 
 
@@ -192,10 +205,10 @@ def _started_by(
     if target.endswith(".py"):
         script = _script(target, folder, code)
         run = ("run",) if starter in {"streamlit", "chainlit"} else ()
-        return ((starter, *run, str(script)), _options(after)) if script else None
+        return ((starter, *run, str(script)), tuple(after)) if script else None
     module = _module(target)
     if target and (folder / module in code or module in code):
-        return (starter, target), _options(after)
+        return (starter, target), tuple(after)
     return None
 
 
@@ -277,17 +290,17 @@ def _packages(code: Files) -> Iterator[str]:
                 yield ".".join(parts)
 
 
-def _guessed(code: Files) -> list[PurePosixPath]:
-    """List files that look like programs: the root before folders, servers before others, known names before others."""
+def _guessed(trees: Trees) -> list[PurePosixPath]:
+    """List programs by their names: the root before folders, servers before others, known names before others."""
     ranked = []
-    for path, data in code.items():
+    for path, data in trees.files.items():
         is_known = path.name in _NAMES
-        if _SKIPPED.intersection(path.parts) or path.name == "setup.py":
+        if _SKIPPED.intersection(path.parts) or path.name in {"setup.py", "__main__.py"}:
             continue
         if not (is_known or _PARTS.search(path.name)):
             continue
         serves = b"import" in data and bool(_SERVES.search(data))
-        if serves or _STARTS.search(data):
+        if _STARTS.search(data) or (serves and import_graph.is_program(trees.of(path))):
             name = _NAMES.index(path.name) if is_known else len(_NAMES)
             ranked.append((len(path.parts), not serves, name, path))
     return [path for *_, path in sorted(ranked)]

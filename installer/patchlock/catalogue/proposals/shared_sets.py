@@ -12,13 +12,13 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
-from patchlock.catalogue.proposals import pkg_resources_users
+from patchlock.catalogue.proposals import _cuda_guards, pkg_resources_users
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
 from patchlock.model.patch import Patch
 from patchlock.model.text_files import SourceText, decode
-from patchlock.patches import targets
+from patchlock.patches import import_graph, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
 
@@ -124,18 +124,20 @@ class _Site:
 
     found: Finding
     patch: Patch
+    is_guarded: bool = False
+    """It runs only where CUDA is there."""
 
     @property
     def is_slower(self) -> bool:
         """Tell whether the app works without the patch: on the CPU where it should take a GPU, or in slow precision."""
         is_precise = getattr(self.patch.op, "precision", "") == "single"
-        return is_precise or self.patch.advisory or _is_elsewhere(self.patch)
+        return is_precise or self.patch.advisory or self.is_guarded or _is_elsewhere(self.patch)
 
     @property
     def why(self) -> str:
         """Say what happens without the patch, a clause."""
         is_device = self.patch.op_name == "device-literals"
-        return _OVER_TO_CPU if is_device and _is_elsewhere(self.patch) else self.patch.why
+        return _OVER_TO_CPU if is_device and (self.is_guarded or _is_elsewhere(self.patch)) else self.patch.why
 
 
 def _is_elsewhere(patch: Patch) -> bool:
@@ -234,12 +236,19 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             continue
         scope = f" (for {', '.join(patch.profiles)})" if _is_elsewhere(patch) else ""
         where = evaluator.locate(patch.op, source)
+        guarded = _guarded(source) if patch.op_name == "device-literals" else frozenset()
         for line, text in (
             *((site.line, site.text) for site in where.sites),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
-            found.setdefault(line, _Site(found=_finding(source.path, line, text, scope), patch=patch))
+            place = _finding(source.path, line, text, scope)
+            found.setdefault(line, _Site(found=place, patch=patch, is_guarded=line in guarded))
     return found.values()
+
+
+def _guarded(source: SourceText) -> frozenset[int]:
+    module = import_graph.tree(source.path, source.text.encode())
+    return _cuda_guards.guarded_lines(module) if module is not None else frozenset()
 
 
 def _finding(path: PurePosixPath, line: int, text: str, scope: str = "") -> Finding:

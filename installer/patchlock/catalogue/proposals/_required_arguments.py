@@ -1,0 +1,88 @@
+"""Which arguments a program does not start without, and what its documents give them; pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.patches.import_graph import Trees
+
+_EVERYWHERE = re.compile(r"(?<![\d.])0\.0\.0\.0(?![\d.])|\[::\]")
+_UNKNOWN = re.compile(r"[<>{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredArguments:
+    """What is added to a command, and what a person has to know of it."""
+
+    given: tuple[str, ...]
+    remarks: tuple[str, ...]
+    """Clauses."""
+
+
+def read(
+    trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str], said: Sequence[Sequence[str]]
+) -> RequiredArguments:
+    """Give a program the arguments that it requires, as its documents do, but to this machine alone.
+
+    Args:
+        trees: of the app.
+        reached: files that the program comes to, itself first.
+        command: as far as it is known.
+        said: the arguments of each line that documents have for it.
+    """
+    given: list[str] = []
+    changed: list[str] = []
+    wanted: list[str] = []
+    for names, place in next(filter(None, ([*_required(path, trees)] for path in reached)), []):
+        if any(word.partition("=")[0] in names for word in command):
+            continue
+        told = next((value for words in said if (value := _value(names, words)) is not None), None)
+        value = _for_everybody(told) if told is not None else None
+        if value is None:
+            wanted.append(f"{names[-1]} ({place})")
+            continue
+        given += [names[-1], value]
+        changed += [f"{names[-1]} is {value} instead of {told}"] if value != told else []
+    remarks = [*changed, *([f"it requires {' and '.join(wanted)}, which you have to give"] if wanted else [])]
+    return RequiredArguments(given=tuple(given), remarks=tuple(remarks))
+
+
+def _required(path: PurePosixPath, trees: Trees) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Give the options that a file's parser requires, each with its names; none where it has subcommands."""
+    module = trees.of(path) if b"required" in trees.files[path] else None
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)] if module is not None else []
+    named = [(node.func.attr, node) for node in calls if isinstance(node.func, ast.Attribute)]
+    if any(name in {"add_subparsers", "add_typer"} for name, _ in named) or [n for n, _ in named].count("command") > 1:
+        return
+    for name, node in named:
+        options = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        is_required = any(
+            one.arg == "required" and isinstance(one.value, ast.Constant) and one.value.value is True
+            for one in node.keywords
+        )
+        if name in {"add_argument", "option"} and is_required and options and options[-1].startswith("-"):
+            yield tuple(options), f"{path}:{node.lineno}"
+
+
+def _value(names: Sequence[str], words: Sequence[str]) -> str | None:
+    for number, word in enumerate(words):
+        name, equals, rest = word.partition("=")
+        if name in names:
+            return rest if equals else next((one for one in words[number + 1 : number + 2] if one[:1] != "-"), None)
+    return None
+
+
+def _for_everybody(value: str) -> str | None:
+    """Make a value fit for any machine: for itself alone, and a folder of a container below the app's; else None."""
+    if _UNKNOWN.search(value):
+        return None
+    if "://" in value or _EVERYWHERE.fullmatch(value):
+        return _EVERYWHERE.sub("127.0.0.1", value)
+    path = PurePosixPath(value)
+    if "/" in value and path.suffix:
+        return None  # a file that somebody has
+    return path.name if path.is_absolute() or value.startswith("~") else value
