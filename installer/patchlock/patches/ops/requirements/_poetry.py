@@ -24,6 +24,8 @@ _NO_VERSION = "it has no version, or several, in this Poetry table; set-key can 
 _PLAIN_ONLY = "a Poetry table takes a name and a specifier here, no extras, marker or URL; set-key can write them"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _COMPARED = re.compile(r"(?:===|~=|==|!=|<=|>=|<|>)")
+_EITHER = re.compile(r"\s*\|\|?\s*")
+_PLATFORM = re.compile(r"\s*(==|!=|=)?\s*(.*?)\s*")
 
 
 def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str, object]) -> RequirementList:
@@ -160,12 +162,13 @@ def asked(name: str, value: object) -> tuple[Requirement | str, ...]:
     if "source" in details:
         return (f'`{name}` is to come from the source "{details["source"]}", and a lock asks the profile\'s indexes',)
     markers = [str(details["markers"])] if "markers" in details else []
-    markers += [f'sys_platform == "{details["platform"]}"'] if "platform" in details else []
-    python = constraint(str(details.get("python", "*")))
+    markers += [_platforms(str(details["platform"]))] if "platform" in details else []
+    python = [constraint(one) for one in _EITHER.split(str(details.get("python", "*")))]
     specifier = constraint(str(details.get("version", "*")))
-    if python is None or specifier is None:
+    if None in python or specifier is None:
         return (f"the constraint of `{name}` has no counterpart in PEP 440",)
-    markers += [f'python_full_version {one.operator} "{one.version}"' for one in sorted(python, key=str)]
+    if all(python):
+        markers.append(" or ".join(_versions(one) for one in python if one))
     condition = " and ".join(f"({marker})" for marker in markers)
     extras = ",".join(map(str, details.get("extras", ())))
     address = _address(details)
@@ -193,6 +196,23 @@ def _address(details: Mapping[str, object]) -> str:
     if "subdirectory" in details:
         address += f"{'&' if '#' in address else '#'}subdirectory={details['subdirectory']}"
     return address
+
+
+def _platforms(text: str) -> str:
+    """Write a constraint on the platform as a marker: names, each with `==` or `!=` or bare; `,` is and, `||` is or.
+
+    Source: `parse_generic_constraint` of https://github.com/python-poetry/poetry-core.
+    """
+    either = []
+    for part in _EITHER.split(text):
+        named = [found.groups() for one in part.split(",") if (found := _PLATFORM.fullmatch(one))]
+        either.append(" and ".join(f'sys_platform {"!=" if op == "!=" else "=="} "{name}"' for op, name in named))
+    return " or ".join(either)
+
+
+def _versions(specifier: SpecifierSet) -> str:
+    """Write versions of Python as a marker."""
+    return " and ".join(f'python_full_version {one.operator} "{one.version}"' for one in sorted(specifier, key=str))
 
 
 def _clause(text: str) -> str | None:
