@@ -411,9 +411,11 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
                 '2 a; sys_platform != "win32"',
                 '3 b; sys_platform == "linux"',
                 '4 c; sys_platform == "linux" or sys_platform == "darwin"',
-                '5 d; os_name == "nt" and (sys_platform != "win32" and sys_platform != "darwin") and '
-                '(python_full_version < "3.11" and python_full_version >= "3.10" or '
-                'python_full_version < "4" and python_full_version >= "3.12")',
+                (
+                    '5 d; os_name == "nt" and (sys_platform != "win32" and sys_platform != "darwin") and '
+                    '(python_full_version < "3.11" and python_full_version >= "3.10" or '
+                    'python_full_version < "4" and python_full_version >= "3.12")'
+                ),
             ],
             id="poetry-machines",
         ),
