@@ -41,6 +41,7 @@ from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Expect
+from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized

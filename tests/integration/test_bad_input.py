@@ -80,8 +80,10 @@ def _nothing_installed(folder: Path) -> bool:
         (
             ("lock", "--as-of", "9000-01-01"),
             2,
-            'error[usage]: --as-of "9000-01-01" is in the future: what is uploaded until then is not known yet; '
-            "write `now`, or a time that has passed",
+            (
+                'error[usage]: --as-of "9000-01-01" is in the future: what is uploaded until then is not known yet; '
+                "write `now`, or a time that has passed"
+            ),
         ),
     ],
     ids=[
