@@ -137,6 +137,10 @@ class KnownModules:
         """Tell whether anything can be said at all."""
         return bool(self._read) or any(self._here(package) for package in self._unread)
 
+    def have(self, module: str) -> bool:
+        """Tell whether a module's top level certainly is in one of them."""
+        return any(_has_top(roots, module.partition(".")[0]) for roots in self._read.values())
+
     def lack(self, module: str) -> bool:
         """Tell whether a module is certainly in none of them, and not in Python's own library."""
         top, *rest = module.split(".")
