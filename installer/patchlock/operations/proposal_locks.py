@@ -447,7 +447,8 @@ def _reason(
 
 
 _WITHOUT_WHEEL = re.compile(
-    r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:[<>=!~]\S*)? (?:cannot be installed|has no wheels? (?:with a matching|that fits))"
+    r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:[<>=!~]\S*)? "
+    r"(?:cannot be installed|has no wheels? (?:with a matching|that fits))"
 )
 
 
