@@ -35,7 +35,15 @@ def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str
         for index, (key, child) in enumerate(table.children.items())
         if key != "python" and child.key is not None
     )
-    return RequirementList(name=name, entries=entries, layout=PoetryLayout(source=source, table=table))
+    optional = frozenset(
+        index
+        for index, (key, child) in enumerate(table.children.items())
+        if isinstance(value := values.get(str(key)), dict)
+        and value.get("optional") is True
+        and source.text[child.node.span.start] == "{"
+    )
+    layout = PoetryLayout(source=source, table=table, optional=optional)
+    return RequirementList(name=name, entries=entries, layout=layout, optional=optional)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +83,8 @@ class PoetryLayout:
 
     source: SourceText
     table: Node
+    optional: frozenset[int] = frozenset()
+    """What only an extra asks for."""
 
     def without(self, chosen: Collection[int]) -> tuple[Edit, ...]:
         """Take members out, wherever their parts stand."""
@@ -86,11 +96,16 @@ class PoetryLayout:
         return tuple(Edit(start=span.start, end=span.end, text="") for span in spans)
 
     def appended(self, requirement: Requirement) -> Addition | Refusal:
-        """Put a member behind the last one of the table's own."""
+        """Put a member behind the last one of the table's own; one that only an extra asks for becomes it."""
         text = self.source.text
         line = line_at(text, self.table.span.start)
         if requirement.extras or requirement.marker or requirement.url:
             return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=_PLAIN_ONLY)
+        for index, (key, child) in enumerate(self.table.children.items()):
+            if index in self.optional and canonicalize_name(str(key)) == canonicalize_name(requirement.name):
+                span, value = child.node.span, f'"{requirement.specifier or "*"}"'
+                at = line_at(text, span.start)
+                return Addition(edit=Edit(start=span.start, end=span.end, text=value), line=at, place="of an extra")
         member = f'{_key(requirement.name)} = "{requirement.specifier or "*"}"'
         if self.table.enclosed:
             edit = enclosed.appended(text, self.table.span, self.table.spans(), member, self.source.newline)
