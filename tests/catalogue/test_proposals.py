@@ -43,6 +43,7 @@ from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Expect
+from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
@@ -874,6 +875,23 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             id="too-new",
         ),
         pytest.param(
+            'if "CPUExecutionProvider" in ort.get_available_providers():\n    session(providers=["CUDAExecutionProvider"])\n',
+            'onnxruntime<1.20; python_version < "3.10"\nonnxruntime<2,>=1.20; python_version >= "3.10"',
+            "torch",
+            {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
+            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider; "
+            "there is no build that fits for rocm-linux",
+            id="line-for-another-python",
+        ),
+        pytest.param(
+            "session(providers=ort.get_available_providers())\n",
+            'onnxruntime<1.20; python_version < "3.10"\nonnxruntime<2,>=1.20; python_version >= "3.10"',
+            "torch",
+            {"onnxruntime-gpu==1.23.2": ("cuda-linux",), "onnxruntime-directml<2,>=1.20": ("directml-vega",)},
+            "",
+            id="bounds-of-the-line-that-holds",
+        ),
+        pytest.param(
             "session()\n",
             "onnxruntime",
             "torch",
@@ -888,19 +906,23 @@ def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_
 ) -> None:
     files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n", "requirements_gpu.txt": "onnxruntime-gpu\n"})
     place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
-    located = [LocatedRequirement(requirement=Requirement(line), found=place)]
+    located = [LocatedRequirement(requirement=Requirement(one), found=place) for one in line.split("\n")]
     patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
     asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
     other = [one for one in requirement_choice.candidates(files) if str(one.path) == "requirements_gpu.txt"]
 
     sections, (issue,) = onnx_builds.repair(
-        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", has_torch=bool(more)
+        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
     )
 
     renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
     assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
     assert told in issue.remedy
     assert findings.stops(issue) == "slower"
+
+
+def _holds(requirement: Requirement, profile: Profile) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"python_version": str(profile.python)})
 
 
 def test_reason_is_that_of_the_patch_that_finds_the_place() -> None:
@@ -931,7 +953,7 @@ def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
     asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=one.patches)
 
     assert shared_sets.examine([one], known, Memoized()) == ()
-    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", has_torch=True)
+    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", _holds, has_torch=True)
     assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from pathlib import PurePosixPath
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from test_proposals import STARTS, tree
 
 from patchlock.catalogue.proposals import launch, launch_commands
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
-from patchlock.patches.import_graph import Trees
+from patchlock.operations import _start_cures
+from patchlock.patches.import_graph import ReachedImport, Trees
 
 SERVES = "import gradio\ngradio.Blocks().launch()\n"
 
@@ -243,3 +248,26 @@ def test_command_is_told_with_its_place() -> None:
 
     assert found.why == "README.md:3 says so"
     assert found.others == ("python app.py (its name is that of a program)",)
+
+
+def test_extra_whose_onnxruntime_leaves_cards_unused_is_told() -> None:
+    text = '[project]\nname = "a"\n[project.optional-dependencies]\ncpu = ["onnxruntime"]\ndml = ["onnxruntime-directml"]\n'
+    path = PurePosixPath("pyproject.toml")
+    proposal: Any = Drafted(together=(path,))
+    clone: Any = SimpleNamespace(files={path: text.encode()}, submodules=())
+    missing = ReachedImport(module="onnxruntime", path=PurePosixPath("a.py"), line=1)
+
+    cure = _start_cures.cure(proposal, missing, clone, lambda _: False)
+
+    assert cure is not None
+    (remark,) = cure.proposal.remarks
+    assert (cure.proposal.extras, remark.endswith('for cards: "dml" (onnxruntime-directml)')) == (("cpu",), True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Drafted:
+    """What a cure reads of a proposal."""
+
+    together: tuple[PurePosixPath, ...]
+    extras: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()

@@ -77,6 +77,14 @@ def _nothing_installed(folder: Path) -> bool:
                 "write 2026-01-31 or 2026-01-31T00:00:00Z"
             ),
         ),
+        (
+            ("lock", "--as-of", "9000-01-01"),
+            2,
+            (
+                'error[usage]: --as-of "9000-01-01" is in the future: what is uploaded until then is not known yet; '
+                "write `now`, or a time that has passed"
+            ),
+        ),
     ],
     ids=[
         "app",
@@ -92,6 +100,7 @@ def _nothing_installed(folder: Path) -> bool:
         "both",
         "argument",
         "time",
+        "future",
     ],
 )
 def test_unknown_word(world: World, patchlock: Patchlock, words: tuple[str, ...], code: int, sentence: str) -> None:

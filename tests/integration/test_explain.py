@@ -171,6 +171,18 @@ def test_bound_of_what_is_dropped_is_to_be_removed_with_it(world: World, patchlo
     assert patchlock("lock", "mini").returncode == 0
 
 
+def test_no_edit_takes_out_what_the_program_imports_as_it_starts(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    stack(world, tmp_path, b"rusty\n")
+    only_there = wheel(world.wheels, "rusty", "1.0", tag="py3-none-win_amd64")
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), [only_there])
+    assert 'op = "drop-requirement"' in (told := patchlock("lock", "mini").stdout), told
+    (world.upstream / "app.py").write_text("import rusty\n")
+    world.name_commit(tmp_path)
+    assert 'op = "drop-requirement"' not in (told := patchlock("lock", "mini").stdout), told
+
+
 def test_no_time_means_no_search(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     stack(world, tmp_path, SIMPLE)
     done = patchlock("lock", "mini", "--explain", "0")

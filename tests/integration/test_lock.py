@@ -230,6 +230,7 @@ def test_refused_pair_that_is_named_fails_and_says_which_table_to_delete(world: 
     assert told in done.stdout
     error = json.loads(patchlock("lock", "mini", "--profile", "tiny", "--json").stdout)["error"]
     assert (error["code"], len(error["evidence"])) == ("locks", 4)
+    assert patchlock("lock", "mini", "--profile", "tiny", "--check").returncode == 1
     assert patchlock("lock", "mini").returncode == 0  # nobody has named what is refused
     diff = patchlock("lock", "mini", "--profile", "tiny", "--diff", "--markdown")
     assert diff.returncode == 1

@@ -9,6 +9,8 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import Said
@@ -18,8 +20,10 @@ from packaging.version import Version
 
 from patchlock.distributions import wheel_facts, wheelhouse
 from patchlock.distributions.wheel_facts import Place
+from patchlock.model.checks import ImportsCheck
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage, Original
+from patchlock.operations import check_catalogue
 from patchlock.operations.missing_imports import KnownModules
 
 Face = Callable[..., Said]
@@ -70,6 +74,23 @@ def test_nothing_is_missing_while_a_package_is_unknown(packages: list[LockedPack
     assert not any(known.lack(module) for module in IS_MISSING.split())
     assert known.is_anything_known()
     assert not KnownModules([_package("unread", "f" * 64)], tmp_path).is_anything_known()
+
+
+def test_lock_that_lacks_what_another_one_has_is_found_without_upstream(
+    packages: list[LockedPackage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks = {"lockfiles/a/x.txt": packages[1:], "lockfiles/a/y.txt": packages}
+    pairs: list[Any] = [SimpleNamespace(lock_name=name, cache=tmp_path) for name in locks]
+    monkeypatch.setattr(check_catalogue, "is_possible", lambda _: True)
+    monkeypatch.setattr(
+        check_catalogue.relock, "current", lambda one: SimpleNamespace(packages=tuple(locks[one.lock_name]))
+    )
+    app: Any = SimpleNamespace(checks=(ImportsCheck(id="imports", present=("alpha", "own", "six"), absent=()),))
+
+    (found,) = check_catalogue.imports(app, pairs)
+
+    told = "nothing in the lock brings alpha, which a [[check]] imports; lockfiles/a/y.txt has it"
+    assert (found.what, found.problems) == ("imports of lockfiles/a/x.txt", (told,))
 
 
 def test_wheel_that_was_fetched_is_read_where_it_lies(packages: list[LockedPackage], tmp_path: Path) -> None:

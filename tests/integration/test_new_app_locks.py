@@ -378,19 +378,31 @@ def test_what_a_profile_needs_may_be_younger_than_the_app(
     assert states <= {"fresh", "refused"}  # no table that came later has made an earlier lock stale
 
 
-def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_path: Path) -> None:
+def test_of_two_builds_of_one_library_one_is_kept_where_there_are_two(face: Face, index: str, tmp_path: Path) -> None:
     assert index
-    clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
-    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "first")).stdout
+    files = {
+        "requirements.txt": "camera\nopencv-python; sys_platform == 'win32'\n",
+        "app.py": 'import cv2\nprint("made")\n',
+        "README.md": "`python app.py`\n",
+    }
+    clone = upstream(tmp_path / "clone", files)
+    new_app = ("new-app", URL, "--source", str(clone))
+    told = face(*new_app, "--into", str(tmp_path / "first"), "--platform", "windows-amd64").stdout
     assert " with `--solve`, which looks for what keeps the rules, and writes it into the proposal\n" in told
 
-    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+    own = tmp_path / "mine"
+    told = face(*new_app, "--into", str(own), "--solve", "--profile", "all").stdout
 
-    data = json.loads(answer.stdout)["data"]
-    assert data["lock"]["packages"] == 2
-    assert data["lock"]["edits"] == ["[[exclude]] of opencv-python-headless, beside opencv-python"]
-    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
-    assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
+    file = own / "patches/mini-voice/app.toml"
+    exclude, *others = (
+        one for one in tomllib.loads(file.read_text())["exclude"] if one["name"] == "opencv-python-headless"
+    )
+    assert ({"cpu", "cuda-windows"} <= set(exclude["profiles"]), others) == (True, []), "one table for all"
+    assert "cuda-linux" not in exclude["profiles"]
+    assert f"added to it for {', '.join(exclude['profiles'])}: [[exclude]] of opencv-python-headless, beside" in told
+    linux = (own / "lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    assert ("opencv" in linux, "\nlock: mini-voice × cpu × linux-x86_64: 1 package\n" in told) == (False, True)
+    assert "  cpu on linux-aarch64: 1 package; it imports at its start what no package of the lock brings: cv2 " in told
 
 
 @pytest.mark.parametrize("has_more", [False, True], ids=["a-copy", "more-than-a-copy"])

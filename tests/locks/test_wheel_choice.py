@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from patchlock.locks.wheel_choice import best_wheel
+from patchlock.locks.wheel_choice import best_wheel, newer_glibc
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS
@@ -54,3 +54,17 @@ LINUX = ("cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64", "cp311-cp311-
 def test_best_wheel(platform: str, tags: tuple[str, ...], best: str | None) -> None:
     found = best_wheel([f"x-1.0-{tag}.whl" for tag in tags], PLATFORMS[platform], PROFILE)
     assert found == (best and f"x-1.0-{best}.whl")
+
+
+@pytest.mark.parametrize(
+    ("tags", "glibc"),
+    [
+        pytest.param(("manylinux_2_39_aarch64", "manylinux_2_31_aarch64", "manylinux_2_28_x86_64"), "2.31", id="newer"),
+        pytest.param(("manylinux_2_31_aarch64", "manylinux2014_aarch64"), "", id="one-fits"),
+        pytest.param(("manylinux_2_31_aarch64", "any"), "", id="any-machine"),
+        pytest.param(("manylinux_2_34_x86_64", "win_amd64"), "", id="other-machines"),
+    ],
+)
+def test_glibc_that_all_wheels_need(tags: tuple[str, ...], glibc: str) -> None:
+    files = [f"a-1.0-cp39-abi3-{tag}.whl" for tag in tags]
+    assert newer_glibc([*files, "a-1.0.tar.gz"], PLATFORMS["linux-aarch64"]) == glibc

@@ -141,6 +141,7 @@ CHANGES = [
             (drop(), 'b = "1"\n\n[tool.poetry.dependencies.torch]\nversion = "1"', 'b = "1"', "drop-table-with-header"),
             (add("z>=1"), 'b = "1" # c', 'b = "1" # c\nz = ">=1"', "add"),
             (add("z"), 'b = "1"', 'b = "1"\nz = "*"', "add-unbounded"),
+            (add("z-z==2"), 'z_z = {version = "*", optional = true} # c\nb = "1"', 'z_z = "==2" # c\nb = "1"', "add-what-an-extra-asks-for"),
             (rename("z.z==2"), 'torch = "1" # c', '"z.z" = "==2" # c', "rename-to-a-quoted-key"),
         )
     ),

@@ -195,6 +195,13 @@ POETRY_PLACES = (
     'e = { version = "1", spelling = 1 }\n'
     "f = 1\n"
 )
+POETRY_MACHINES = (
+    "[tool.poetry.dependencies]\n"
+    'a = { version = "*", platform = "!=win32" }\n'
+    'b = { version = "*", platform = "linux" }\n'
+    'c = { version = "*", platform = "linux || ==darwin" }\n'
+    'd = { version = "*", platform = "!=win32,!=darwin", python = "~3.10 || ^3.12", markers = "os_name == \'nt\'" }\n'
+)
 CFG_LISTS = (
     "[metadata]\nname = own\n[options]\ninstall-requires =\n    a\n[options.extras_require]\nweb =\n    b\nall =\n"
     "    own[web]\n    c\n"
@@ -394,6 +401,23 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
                 "7 ! `f` is not a constraint of Poetry",
             ],
             id="poetry-places",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            POETRY_MACHINES,
+            (),
+            (),
+            [
+                '2 a; sys_platform != "win32"',
+                '3 b; sys_platform == "linux"',
+                '4 c; sys_platform == "linux" or sys_platform == "darwin"',
+                (
+                    '5 d; os_name == "nt" and (sys_platform != "win32" and sys_platform != "darwin") and '
+                    '(python_full_version < "3.11" and python_full_version >= "3.10" or '
+                    'python_full_version < "4" and python_full_version >= "3.12")'
+                ),
+            ],
+            id="poetry-machines",
         ),
         pytest.param("setup.cfg", CFG_LISTS, (), (), ["5 a"], id="cfg-dash"),
         pytest.param("setup.cfg", CFG_LISTS, ("all",), (), ["5 a", "8 b", "11 c"], id="cfg-extra-of-itself"),

@@ -172,5 +172,6 @@ def _findings(catalogue: Catalogue, app: App, pairs: list[Request], *, offline: 
         if possible and not offline:
             yield check_catalogue.patches(possible[0])
         yield from (check_catalogue.lock(request, policy) for request in requests)
+    yield from check_catalogue.imports(app, pairs)
     if pairs and (app.rules.builds or app.rules.metadata):
         yield check_catalogue.rules(pairs)

@@ -51,6 +51,7 @@ def explain_conflicts(
     """
     from patchlock.locks import relock
     from patchlock.locks.conflicts.explanation import applicable_remedies, explain, patches_left_out
+    from patchlock.operations import missing_imports as imports
 
     told: dict[str, ConflictReport] = {}
     found: dict[str, tuple[str, Explanation]] = {}
@@ -65,7 +66,11 @@ def explain_conflicts(
             if first and same:
                 told[pair] = _same(pair, first[0], same)
                 fits[first[0]] += [request.profile.name] if 0 in same else []
-            elif (explanation := explain(order, raw, seconds=seconds, tell=progress.say)) is not None:
+            elif (
+                explanation := explain(
+                    order, raw, seconds=seconds, is_needed=imports.of_app(request).is_needed, tell=progress.say
+                )
+            ) is not None:
                 found.setdefault(request.app.name, (pair, explanation))
                 left_out = patches_left_out(order, raw, explanation.conflicts)
                 platforms = _on_other_platforms(request, cut_off, explanation.tried)

@@ -115,7 +115,7 @@ def lock_command(
             asked,
             lambda: _lock_check.check_locks(*_opened(catalogue, apps, profile, platform, source), whole),
         )
-        return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
+        return _lock_table.print_locks(lines, {}, check=check, as_json=as_json, is_named=is_named)
     opened, requests = _opened(catalogue, apps, profile, platform, source)
     if revision is not None:
         files = ", ".join(dict.fromkeys(request.app.origin.file for request in requests))
@@ -133,7 +133,7 @@ def lock_command(
             if online
             else _lock_check.check_locks(opened, requests, whole)
         )
-        return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
+        return _lock_table.print_locks(lines, {}, check=check, as_json=as_json, is_named=is_named)
     location.require_own(opened.root)
     lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
@@ -184,7 +184,8 @@ def _time(as_of: str) -> str:
     if as_of == "commit":
         return as_of
     try:
-        parsed = _end_of_day(as_of) or datetime.datetime.fromisoformat(as_of)
+        day = _end_of_day(as_of)
+        parsed = day or datetime.datetime.fromisoformat(as_of)
         utc = parsed.astimezone(datetime.UTC) if parsed.tzinfo else None
     except (ValueError, OverflowError):
         utc = None
@@ -193,6 +194,13 @@ def _time(as_of: str) -> str:
             f'--as-of "{as_of}" is neither commit, now, none, a day nor a time with its zone',
             remedy="write 2026-01-31 or 2026-01-31T00:00:00Z",
         )
+    now = datetime.datetime.now(datetime.UTC)
+    if utc > now + datetime.timedelta(days=1 if day is not None else 0):
+        raise UsageError(
+            f'--as-of "{as_of}" is in the future: what is uploaded until then is not known yet',
+            remedy="write `now`, or a time that has passed",
+        )
+    utc = min(utc, now)  # today is not over
     return utc.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

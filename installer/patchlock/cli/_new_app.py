@@ -143,8 +143,7 @@ def new_app_command(
         if profile == _ALL:
             with progress.stage("others"):
                 profiles = [opened.profile(name) for name in opened.profile_names()]
-                more, others = proposal_locks.lock_others(locked, trying, profiles, progress.say)
-                locked = dataclasses.replace(locked, proposal=more)
+                locked, others = proposal_locks.lock_others(locked, trying, profiles, progress.say)
                 progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
         progress.say("asking how large its models are")
         downloads = proposed.downloads(locked.proposal.facts.launch)
@@ -299,8 +298,12 @@ def _report(
     lines += [
         f"  {one.profile} on {one.platform}: "
         + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
+        + (f"; {one.missing}" if one.missing else "")
         for one in others
     ]
+    for edit in dict.fromkeys(edit for one in others for edit in one.edits):
+        names = dict.fromkeys(one.profile for one in others if edit in one.edits)
+        lines.append(f"added to it for {', '.join(names)}: {edit}")
     lines += [visible_name(f"look at: {remark}") for remark in locked.proposal.remarks]
     us = _launcher.own_command(_options.home())
     repeated = [*(["--catalogue", str(named)] if named is not None else []), *_output.given("source")]

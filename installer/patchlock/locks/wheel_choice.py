@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from packaging.markers import default_environment
@@ -26,6 +27,22 @@ def best_wheel(filenames: Iterable[str], platform: Platform, profile: Profile) -
         if fitting:
             ranked.append((-min(fitting), build, filename))  # no build number is the empty tuple, which sorts first
     return max(ranked, key=lambda found: found[:2])[2] if ranked else None
+
+
+def newer_glibc(filenames: Iterable[str], platform: Platform) -> str:
+    """Give the glibc that every wheel for a machine needs, where its locks allow an older one; else ""."""
+    allowed = [int(found[1]) for tag in platform.tags if (found := _MANYLINUX.fullmatch(tag))]
+    needed: list[int] = []
+    for filename in filenames:
+        systems = filename.removesuffix(".whl").rpartition("-")[2].split(".") if filename.endswith(".whl") else ()
+        if not {"any", *platform.tags}.isdisjoint(systems):
+            return ""
+        named = filter(None, map(_MANYLINUX.fullmatch, systems))
+        needed += [int(one[1]) for one in named if one[2] == platform.machine]
+    return f"2.{min(needed)}" if needed and allowed and min(needed) > max(allowed) else ""
+
+
+_MANYLINUX = re.compile(r"manylinux_2_(\d+)_(\w+)")
 
 
 def marker_environment(platform: Platform, python: Version) -> dict[str, str]:

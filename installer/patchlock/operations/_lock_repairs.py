@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
@@ -34,6 +35,27 @@ profiles = ["cpu"]
 why = "it compiles only for NVIDIA and AMD cards, and fits one version of torch"
 source = "https://github.com/triton-lang/triton#compatibility"
 """
+
+
+def added(tables: tuple[str, ...], table: str) -> tuple[str, ...]:
+    """Add a table; one that says the same of other profiles gets those of the new one."""
+    parsed = _one_row(table)
+    for index, known in enumerate(tables):
+        there = _one_row(known)
+        if parsed is None or there is None or "profiles" not in parsed[1] or "profiles" not in there[1]:
+            continue
+        if (there[0], there[1] | {"profiles": ()}) == (parsed[0], parsed[1] | {"profiles": ()}):
+            profiles = tuple(dict.fromkeys((*there[1]["profiles"], *parsed[1]["profiles"])))
+            wider = document.rule_table(there[0], **there[1] | {"profiles": profiles})
+            return (*tables[:index], wider, *tables[index + 1 :])
+    return (*tables, table)
+
+
+def _one_row(table: str) -> tuple[str, dict[str, Any]] | None:
+    """Read a table that is alone and has no comment, which would be lost."""
+    words = tomllib.loads(table)
+    rows = [(word, row) for word, listed in words.items() for row in listed]
+    return rows[0] if len(rows) == 1 and not table.startswith("#") else None
 
 
 def builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> tuple[str, str] | None:
@@ -130,6 +152,7 @@ def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyErro
                 document.rule_table(
                     "exclude",
                     name=name,
+                    profiles=(trying.profile.name,),
                     why=f"{kept} writes {folder.folder} as well, and which of them would count is chance",
                     source=folder.source,
                 )

@@ -14,6 +14,7 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals import module_names, submodules
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
+from patchlock.model import backends
 from patchlock.model.app import OptionalLists
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
@@ -49,7 +50,7 @@ def cure(proposal: Proposal, missing: ReachedImport, clone: CandidateApp, on_ind
     if submodules.of_module(clone.submodules, missing.module) is not None:
         return None  # the index's distribution of that name would be another one
     if (extra := _extra(proposal, name, clone.files)) is not None:
-        return _by_extra(proposal, extra, missing)
+        return _by_extra(proposal, extra, missing, _for_cards(proposal, clone.files))
     named = _named(proposal, name, clone.files)
     if named is not None:
         requirement, why = named
@@ -92,8 +93,35 @@ def _extra(
     return min(found)[1:] if found else None
 
 
-def _by_extra(proposal: Proposal, extra: tuple[NormalizedName, PurePosixPath], missing: ReachedImport) -> Cure:
+def _for_cards(proposal: Proposal, files: Mapping[PurePosixPath, bytes]) -> dict[NormalizedName, str]:
+    """Name the extras that ask for an ONNX Runtime of a card, and which."""
+    found: dict[NormalizedName, str] = {}
+    for path in proposal.together:
+        source = decode(path, files[path])
+        if not isinstance(source, SourceText) or requirement_sources.is_pip(path):
+            continue
+        for extra in sorted(requirement_sources.read(source).extras):
+            for line in requirement_sources.lines(source, OptionalLists(extras=(extra,))):
+                name = canonicalize_name(line.requirement.name) if isinstance(line, RequirementLine) else ""
+                if name and set(backends.providers([canonicalize_name(name)], "gpu")) - {"CPUExecutionProvider"}:
+                    found.setdefault(extra, name)
+    return found
+
+
+def _by_extra(
+    proposal: Proposal,
+    extra: tuple[NormalizedName, PurePosixPath],
+    missing: ReachedImport,
+    for_cards: Mapping[NormalizedName, str],
+) -> Cure:
     added = dataclasses.replace(proposal, extras=(*proposal.extras, extra[0]))
+    others = ", ".join(f'"{name}" ({build})' for name, build in for_cards.items() if name != extra[0])
+    if others and extra[0] not in for_cards and missing.module.partition(".")[0] == "onnxruntime":
+        remark = (
+            f'the extra "{extra[0]}" is taken for every profile, and its ONNX Runtime computes on the CPU alone; '
+            f"{extra[1]} has others for cards: {others}"
+        )
+        added = dataclasses.replace(added, remarks=tuple(dict.fromkeys((*added.remarks, remark))))
     return Cure(proposal=added, says=f'extra "{extra[0]}" of {extra[1]}: {_says(missing)}')
 
 

@@ -21,6 +21,7 @@ from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.patch import Outcome
 from patchlock.model.recipes import Recipe
 from patchlock.operations import _chip_coverage, patch_test
+from patchlock.operations.missing_imports import KnownModules
 from patchlock.operations.patch_test import PatchTestRequest
 from patchlock.patches import engine, outcomes
 
@@ -140,6 +141,29 @@ def lock(request: Request, policy: Rules) -> CatalogueFinding:
         problems=() if holds else status.reasons,
         profile="" if status.state == "refused" else request.profile.name,
         needs_relock=status.needs_relock,
+    )
+
+
+def imports(app: App, pairs: Sequence[Request]) -> tuple[CatalogueFinding, ...]:
+    """Find locks that lack a module which the app's checks import, and which another of its locks has; asks nobody.
+
+    A module that no lock has may be the app's own.
+    """
+    modules = sorted({name for one in app.checks if isinstance(one, ImportsCheck) for name in one.present})
+    locks = {one.lock_name: lock for one in pairs if modules and is_possible(one) and (lock := relock.current(one))}
+    cache = next((one.cache for one in pairs), Path())
+    known = {name: KnownModules(lock.packages, cache) for name, lock in locks.items()}
+    problems: dict[str, list[str]] = {}
+    for module in modules:
+        having = [name for name, one in known.items() if one.have(module)]
+        for name in known.keys() - having if having else ():
+            if known[name].lack(module):
+                told = f"nothing in the lock brings {module}, which a [[check]] imports; {having[0]} has it"
+                problems.setdefault(name, []).append(told)
+    return tuple(
+        CatalogueFinding(what=f"imports of {name}", says="", problems=tuple(problems[name]))
+        for name in known
+        if name in problems
     )
 
 

@@ -16,13 +16,17 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.catalogue.proposals import importers
+from patchlock.catalogue.proposals.importers import Importers
 from patchlock.distributions import wheel_facts, wheelhouse
 from patchlock.distributions.wheel_facts import Place
+from patchlock.locks import lock_request
 from patchlock.locks.lock_request import Request, Upstream
+from patchlock.model.errors import PatchlockError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.patches import import_graph
-from patchlock.patches.import_graph import ReachedImport
+from patchlock.patches.import_graph import ReachedImport, Trees
 from patchlock.worktree import upstream_cache
 
 _STANDARD = frozenset(
@@ -106,6 +110,16 @@ def read_files(upstream: Upstream) -> Mapping[PurePosixPath, bytes] | None:
     return there | {c.path: c.after for c in upstream.patched.changes} if len(there) == len(paths) else None
 
 
+def of_app(request: Request) -> Importers:
+    """Read who imports what, and whether as the app starts; of nobody where its files are not at hand."""
+    try:
+        files = read_files(lock_request.read_patched(request))
+    except PatchlockError:
+        return Importers()
+    launch = request.app.launch
+    return importers.read(Trees(files or {}), launch.command, launch.environment.get("PYTHONPATH", ""))
+
+
 class KnownModules:
     """What is known here of the modules that a lock's packages have.
 
@@ -136,6 +150,10 @@ class KnownModules:
     def is_anything_known(self) -> bool:
         """Tell whether anything can be said at all."""
         return bool(self._read) or any(self._here(package) for package in self._unread)
+
+    def have(self, module: str) -> bool:
+        """Tell whether a module's top level certainly is in one of them."""
+        return any(_has_top(roots, module.partition(".")[0]) for roots in self._read.values())
 
     def lack(self, module: str) -> bool:
         """Tell whether a module is certainly in none of them, and not in Python's own library."""

@@ -13,25 +13,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from patchlock.catalogue.proposals import document
+from patchlock.catalogue.proposals import document, module_names
 from patchlock.catalogue.proposals.findings import Proposal
 from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import only_sdists
-from patchlock.locks import relock
+from patchlock.locks import lock_request, relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Conflict, Explanation
 from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
+from patchlock.locks.wheel_choice import newer_glibc
 from patchlock.model import build_constraints
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.lockfile import Lock
+from patchlock.model.platforms import GLIBC_FLOOR
 from patchlock.model.policy import IndexFile, wheel_tags
 from patchlock.model.profile import Profile
-from patchlock.operations import _conflict_edits, _lock_repairs, proposal_scratch
+from patchlock.operations import _conflict_edits, _lock_repairs, missing_imports, proposal_scratch
+from patchlock.operations.missing_imports import KnownModules
 from patchlock.operations.proposal_scratch import LockSettings
+from patchlock.patches import import_graph
+from patchlock.patches.import_graph import ReachedImport
 
 _ROUNDS = 24
 _CONFLICTS = 7
@@ -217,6 +222,10 @@ class OtherLock:
     """The reason stands in the proposal, as a [[refused]]; otherwise the lock can be had later as it is."""
     warnings: tuple[str, ...] = ()
     """What is to be known of the lock, as `lock` prints it."""
+    edits: tuple[str, ...] = ()
+    """What was added to the proposal for it, a clause each."""
+    missing: str = ""
+    """What the program imports at its start and nothing in the lock brings, a clause."""
 
 
 def _naming(pair: str, tell: Callable[[str], None]) -> Callable[[str], None]:
@@ -226,21 +235,21 @@ def _naming(pair: str, tell: Callable[[str], None]) -> Callable[[str], None]:
 
 def lock_others(
     first: LockResult, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
-) -> tuple[Proposal, tuple[OtherLock, ...]]:
+) -> tuple[LockResult, tuple[OtherLock, ...]]:
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
     Where the rules only lack what nobody has recorded, that is a remark and no refusal: the app may well run there.
     The first pair may have no lock; it is not tried again. A lock of one pair needs nothing of another: what it
     adds is bounded to its profile, or says what an sdist is. But a lock names the app's file that it was made from, so
     those that were made before its last line are made again. With `solve`, what only a profile needs may be younger
-    than the app.
+    than the app. Gives the first with the whole proposal, and the others.
     """
     found: list[OtherLock] = []
     seconds = trying.seconds
     known = list(first.stuck[0].conflicts) if first.stuck is not None else []
     in_vain = list(known)
     proposal = first.proposal
-    locked = [(trying, proposal)] if first.error is None else []
+    locked = [(trying, proposal, first.lock)] if first.error is None else []
     for profile in profiles:
         for platform in profile.platforms:
             if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
@@ -254,14 +263,14 @@ def lock_others(
             began = time.monotonic()
             ends = began + seconds
             if isinstance(made.error, UnsatisfiableError) and trying.solve:
-                beside = [one for one, _ in locked if one.profile == profile]
+                beside = [one for one, _, _ in locked if one.profile == profile]
                 made = _solved(made, there, pair, beside, in_vain, ends, told)
                 seconds -= time.monotonic() - began
             if made.error is None:
                 proposal = made.proposal
-                locked.append((there, proposal))
+                locked.append((there, proposal, made.lock))
                 done = OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why="")
-                found.append(dataclasses.replace(done, warnings=made.warnings))
+                found.append(dataclasses.replace(done, edits=made.edits))
                 continue
             why = _reason(made, made.error, there, ends, known, told)
             seconds = ends - time.monotonic()
@@ -276,11 +285,43 @@ def lock_others(
                 remark = f"{profile.name} on {platform.name} has no lock yet: {why}"
                 proposal = dataclasses.replace(proposal, remarks=(*proposal.remarks, remark))
     proposal_scratch.write(proposal, trying.catalogue.root)
-    for there, at_that_time in locked:
-        if at_that_time != proposal:
+    first = dataclasses.replace(first, proposal=proposal)
+    for there, at_that_time, known_lock in locked:
+        lock = known_lock
+        if at_that_time != proposal or lock is None:
             tell(f"renewing {proposal.name} × {there.profile.name} × {there.platform.name} for the whole proposal")
-            renew(proposal, there)
-    return proposal, tuple(found)
+            lock = renew(proposal, there)
+        if there is trying:
+            first = dataclasses.replace(first, lock=lock, packages=len(lock.packages))
+            continue
+        missing = imports_missing(proposal, lock, there)
+        found = [
+            one
+            if (one.profile, one.platform) != (there.profile.name, there.platform.name)
+            else dataclasses.replace(
+                one,
+                packages=len(lock.packages),
+                warnings=lock.notices,
+                missing=import_graph.missing_text(missing) if missing else "",
+            )
+            for one in found
+        ]
+    return first, tuple(found)
+
+
+def imports_missing(
+    proposal: Proposal, lock: Lock, trying: LockSettings, command: Sequence[str] = (), python_path: str = ""
+) -> tuple[ReachedImport, ...]:
+    """Name what the program imports at its start and nothing in a lock brings; a command, where it has another."""
+    request = proposal_scratch.request_for(proposal, trying)
+    files = missing_imports.read_files(lock_request.read_patched(request))
+    if files is None:
+        return ()
+    packages = KnownModules(lock.packages, trying.cache, module_names.brings)
+    launch = request.app.launch
+    return missing_imports.of_program(
+        files, packages, command or launch.command, python_path if command else launch.environment.get("PYTHONPATH", "")
+    )
 
 
 def _solved(
@@ -371,7 +412,7 @@ def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Calla
                 dataclasses.replace(proposal, tables=(*proposal.tables, *tables)),
                 trying,
                 pair,
-                list(failed.edits),
+                [*failed.edits, f"[[newer]] of {', '.join(sorted(younger))}"],
                 tell,
             )
         if made.error is None:
@@ -407,6 +448,38 @@ def _reason(
     tell: Callable[[str], None],
 ) -> str:
     """Say why a pair has no lock, a clause: what cannot be together, as for another pair, or found in time."""
+    why = _cause(made, error, trying, ends, known, tell)
+    return why + "".join(f"; {one}" for one in _only_for_newer_systems(why, trying))
+
+
+_WITHOUT_WHEEL = re.compile(
+    r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:[<>=!~]\S*)? "
+    r"(?:cannot be installed|has no wheels? (?:with a matching|that fits))"
+)
+
+
+def _only_for_newer_systems(why: str, trying: LockSettings) -> Iterator[str]:
+    """Say of what has no wheel for the oldest system of a lock that it has one for newer ones, a clause each."""
+    names = dict.fromkeys(canonicalize_name(found[1]) for found in _WITHOUT_WHEEL.finditer(why))
+    offered = index_client.read_all(names) if names and index_client.is_asked(online=uv.is_online()) else {}
+    for name in names:
+        files = [one.filename for one in offered.get(name, ())]
+        if glibc := newer_glibc(files, trying.platform):
+            floor = ".".join(map(str, GLIBC_FLOOR))
+            yield (
+                f"the wheels of {name} for {trying.platform.name} need glibc {glibc} or newer, and locks for it are "
+                f"made for {floor}"
+            )
+
+
+def _cause(
+    made: LockResult,
+    error: PatchlockError,
+    trying: LockSettings,
+    ends: float,
+    known: list[Conflict],
+    tell: Callable[[str], None],
+) -> str:
     seconds = min(ends - time.monotonic(), _REASON_SECONDS)
     if isinstance(error, UnsatisfiableError) and error.is_unknown:
         return f"{error.what}; {error.remedy}"
@@ -497,7 +570,7 @@ def _resolved(
             more = _lock_repairs.companions(proposal, trying, error) if trying.solve else None
             if more is None:
                 return _failed(proposal, pair, edits, error)
-            proposal = dataclasses.replace(proposal, tables=(*proposal.tables, more[0]))
+            proposal = dataclasses.replace(proposal, tables=_lock_repairs.added(proposal.tables, more[0]))
             edits.append(more[1])
         except PatchlockError as error:
             return _failed(proposal, pair, edits, error)

@@ -17,7 +17,6 @@ from packaging.version import Version
 from patchlock.catalogue.proposals import (
     findings,
     launch,
-    module_names,
     pkg_resources_users,
     removed_interfaces,
     shared_sets,
@@ -28,11 +27,9 @@ from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.core import uv
 from patchlock.distributions import index_client
-from patchlock.locks import lock_request
 from patchlock.model.errors import UnsatisfiableError
 from patchlock.model.lockfile import Lock
-from patchlock.operations import _locked_needs, _start_cures, missing_imports, proposal_locks, proposal_scratch
-from patchlock.operations.missing_imports import KnownModules
+from patchlock.operations import _locked_needs, _start_cures, proposal_locks
 from patchlock.operations.proposal_locks import LockResult
 from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
@@ -212,13 +209,8 @@ def _cured(
 def _missing(locked: LockResult, trying: LockSettings, command: LaunchCommand) -> tuple[ReachedImport, ...]:
     if locked.lock is None:
         return ()
-    request = proposal_scratch.request_for(locked.proposal, trying)
-    upstream = lock_request.read_patched(request)
-    files = missing_imports.read_files(upstream)
-    if files is None:
-        return ()
-    packages = KnownModules(locked.lock.packages, trying.cache, module_names.brings)
-    return missing_imports.of_program(files, packages, command.command, command.environment.get("PYTHONPATH", ""))
+    path = command.environment.get("PYTHONPATH", "")
+    return proposal_locks.imports_missing(locked.proposal, locked.lock, trying, command.command, path)
 
 
 def _on_index(missing: Sequence[ReachedImport]) -> _start_cures.OnIndex:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
@@ -51,6 +52,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
 from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
+from patchlock.locks.wheel_choice import marker_environment
 from patchlock.model import backends
 from patchlock.model.addresses import without_secrets
 from patchlock.model.app import SharedSet
@@ -327,7 +329,13 @@ def _onnx(
     code = onnx_builds.Code(files=files, evaluator=evaluator, patches=patches)
     has_torch = "torch" in asked
     lists = (draft.requirements, *draft.alternatives)
-    return onnx_builds.repair(located, code, profiles, lists, draft.link, has_torch=has_torch)
+    return onnx_builds.repair(located, code, profiles, lists, draft.link, _holds, has_torch=has_torch)
+
+
+def _holds(requirement: Requirement, profile: Profile) -> bool:
+    """Tell whether a requirement's marker is true on a platform of a profile."""
+    environments = (dict(marker_environment(one, profile.python)) | {"extra": ""} for one in profile.platforms)
+    return requirement.marker is None or any(map(requirement.marker.evaluate, environments))
 
 
 def _offered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ SET = "onnxruntime-one-provider"
 """The shared set that says what becomes of onnxruntime-gpu on each profile."""
 _CPU, _CUDA = canonicalize_name("onnxruntime"), canonicalize_name("onnxruntime-gpu")
 _EVERY = b"get_available_providers"
+_ONE_OF_EVERY = re.compile(rb"""["']\s+(?:not\s+)?in\s+[\w.]*get_available_providers""")
+"""A question after one provider, which asks for none."""
 _PRELOAD = (
     "nothing requires torch, which loads CUDA's libraries: those of the extras count once the code calls "
     "onnxruntime.preload_dlls() (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#preload-dlls)"
@@ -49,7 +52,7 @@ class Code:
         for path, data in self.files.items():
             if path.suffix != ".py":
                 continue
-            if provider.encode() in data or _EVERY in data:
+            if provider.encode() in data or _EVERY in _ONE_OF_EVERY.sub(b"", data):
                 return True
             for patch in rewriting:
                 source = decode(path, data) if targets.mentions(data, patch.literal) else None
@@ -64,6 +67,7 @@ def repair(
     profiles: Iterable[Profile],
     lists: Iterable[RequirementFile],
     link: Callable[..., str],
+    holds: Callable[[Requirement, Profile], bool],
     *,
     has_torch: bool,
 ) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
@@ -75,6 +79,7 @@ def repair(
         profiles: of the catalogue.
         lists: upstream's requirement files, with their extras.
         link: names a place of upstream as a reader can open it, by path and line.
+        holds: tells whether a requirement's marker is true on a profile.
         has_torch: torch is required, too.
     """
     if not located:
@@ -83,7 +88,10 @@ def repair(
     unasked: dict[str, list[str]] = {}
     without: list[str] = []
     for profile in profiles:
-        build = _build(profile, code.patches, located, has_torch=has_torch)
+        lines = [one.requirement for one in located if holds(one.requirement, profile)]
+        if not lines:
+            continue
+        build = _build(profile, code.patches, lines, has_torch=has_torch)
         if build is None:
             without += [profile.name] if profile.back_end != "cpu" else []
             continue
@@ -111,7 +119,7 @@ def repair(
 
 
 def _build(
-    profile: Profile, patches: Iterable[Patch], located: Iterable[LocatedRequirement], *, has_torch: bool
+    profile: Profile, patches: Iterable[Patch], lines: Iterable[Requirement], *, has_torch: bool
 ) -> Requirement | None:
     """Give the build for a profile's GPU; None where there is none in a version that upstream allows.
 
@@ -122,11 +130,11 @@ def _build(
             continue
         match patch.op:
             case RenameRequirement(name=name, to=to) if name == _CUDA and canonicalize_name(to.name) != _CPU:
-                bounds = {str(one.requirement.specifier) for one in located}
-                return Requirement(f"{to.name}{bounds.pop()}") if len(bounds) == 1 else to
+                clauses = sorted({str(clause) for one in lines for clause in one.specifier})
+                return Requirement(f"{to.name}{','.join(clauses)}")
             case SetRequirement(name=name, specifier=specifier) if name == _CUDA:
                 pins = [one.version for one in specifier if one.operator == "=="]
-                if all(one.requirement.specifier.contains(pin) for one in located for pin in pins):
+                if all(one.specifier.contains(pin) for one in lines for pin in pins):
                     return Requirement(f"{_CUDA}{'' if has_torch else '[cuda,cudnn]'}{specifier}")
             case _:
                 pass

@@ -24,6 +24,8 @@ _NO_VERSION = "it has no version, or several, in this Poetry table; set-key can 
 _PLAIN_ONLY = "a Poetry table takes a name and a specifier here, no extras, marker or URL; set-key can write them"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _COMPARED = re.compile(r"(?:===|~=|==|!=|<=|>=|<|>)")
+_EITHER = re.compile(r"\s*\|\|?\s*")
+_PLATFORM = re.compile(r"\s*(==|!=|=)?\s*(.*?)\s*")
 
 
 def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str, object]) -> RequirementList:
@@ -33,7 +35,15 @@ def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str
         for index, (key, child) in enumerate(table.children.items())
         if key != "python" and child.key is not None
     )
-    return RequirementList(name=name, entries=entries, layout=PoetryLayout(source=source, table=table))
+    optional = frozenset(
+        index
+        for index, (key, child) in enumerate(table.children.items())
+        if isinstance(value := values.get(str(key)), dict)
+        and value.get("optional") is True
+        and source.text[child.node.span.start] == "{"
+    )
+    layout = PoetryLayout(source=source, table=table, optional=optional)
+    return RequirementList(name=name, entries=entries, layout=layout, optional=optional)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +83,8 @@ class PoetryLayout:
 
     source: SourceText
     table: Node
+    optional: frozenset[int] = frozenset()
+    """What only an extra asks for."""
 
     def without(self, chosen: Collection[int]) -> tuple[Edit, ...]:
         """Take members out, wherever their parts stand."""
@@ -84,11 +96,16 @@ class PoetryLayout:
         return tuple(Edit(start=span.start, end=span.end, text="") for span in spans)
 
     def appended(self, requirement: Requirement) -> Addition | Refusal:
-        """Put a member behind the last one of the table's own."""
+        """Put a member behind the last one of the table's own; one that only an extra asks for becomes it."""
         text = self.source.text
         line = line_at(text, self.table.span.start)
         if requirement.extras or requirement.marker or requirement.url:
             return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=_PLAIN_ONLY)
+        for index, (key, child) in enumerate(self.table.children.items()):
+            if index in self.optional and canonicalize_name(str(key)) == canonicalize_name(requirement.name):
+                span, value = child.node.span, f'"{requirement.specifier or "*"}"'
+                at = line_at(text, span.start)
+                return Addition(edit=Edit(start=span.start, end=span.end, text=value), line=at, place="of an extra")
         member = f'{_key(requirement.name)} = "{requirement.specifier or "*"}"'
         if self.table.enclosed:
             edit = enclosed.appended(text, self.table.span, self.table.spans(), member, self.source.newline)
@@ -160,12 +177,13 @@ def asked(name: str, value: object) -> tuple[Requirement | str, ...]:
     if "source" in details:
         return (f'`{name}` is to come from the source "{details["source"]}", and a lock asks the profile\'s indexes',)
     markers = [str(details["markers"])] if "markers" in details else []
-    markers += [f'sys_platform == "{details["platform"]}"'] if "platform" in details else []
-    python = constraint(str(details.get("python", "*")))
+    markers += [_platforms(str(details["platform"]))] if "platform" in details else []
+    python = [constraint(one) for one in _EITHER.split(str(details.get("python", "*")))]
     specifier = constraint(str(details.get("version", "*")))
-    if python is None or specifier is None:
+    if None in python or specifier is None:
         return (f"the constraint of `{name}` has no counterpart in PEP 440",)
-    markers += [f'python_full_version {one.operator} "{one.version}"' for one in sorted(python, key=str)]
+    if all(python):
+        markers.append(" or ".join(_versions(one) for one in python if one))
     condition = " and ".join(f"({marker})" for marker in markers)
     extras = ",".join(map(str, details.get("extras", ())))
     address = _address(details)
@@ -193,6 +211,23 @@ def _address(details: Mapping[str, object]) -> str:
     if "subdirectory" in details:
         address += f"{'&' if '#' in address else '#'}subdirectory={details['subdirectory']}"
     return address
+
+
+def _platforms(text: str) -> str:
+    """Write a constraint on the platform as a marker: names, each with `==` or `!=` or bare; `,` is and, `||` is or.
+
+    Source: `parse_generic_constraint` of https://github.com/python-poetry/poetry-core.
+    """
+    either = []
+    for part in _EITHER.split(text):
+        named = [found.groups() for one in part.split(",") if (found := _PLATFORM.fullmatch(one))]
+        either.append(" and ".join(f'sys_platform {"!=" if op == "!=" else "=="} "{name}"' for op, name in named))
+    return " or ".join(either)
+
+
+def _versions(specifier: SpecifierSet) -> str:
+    """Write versions of Python as a marker."""
+    return " and ".join(f'python_full_version {one.operator} "{one.version}"' for one in sorted(specifier, key=str))
 
 
 def _clause(text: str) -> str | None:

@@ -91,6 +91,8 @@ class RequirementList:
     entries: tuple[tuple[int, Entry], ...]
     """In file order, each with its index in the layout."""
     layout: Layout
+    optional: frozenset[int] = frozenset()
+    """Which of them an extra alone asks for, though they stand in this list."""
 
 
 @dataclass(frozen=True, kw_only=True)

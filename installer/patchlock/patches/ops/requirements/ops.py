@@ -100,7 +100,8 @@ class AddRequirement:
         name = canonicalize_name(self.requirement.name)
         target = self.within or declared.default
         lists = [one for one in declared.lists if one.name == target]
-        present = [entry for one in lists for entry in _named(one, name)]
+        unasked = [entry for one in lists for index, entry in one.entries if index in one.optional]
+        present = [entry for one in lists for entry in _named(one, name) if entry not in unasked]
         settled = tuple(_site(entry) for entry in present if self._is_met_by(entry))
         refusals = _doubts(declared, name) + tuple(
             Refusal.ambiguous(entry.line, f"it already requires {name}, in another way; set-requirement can change it")
