@@ -85,7 +85,19 @@ CHANGES = [
         'd = device or ("mps")\n',
         id="unless-given",
     ),
+    pytest.param(
+        XPU,
+        'with torch.autocast("cuda", enabled=False), torch.autocast("cuda", torch.float16):\n    f()\n',
+        'with torch.autocast("xpu", enabled=False), torch.autocast("cuda", torch.float16):\n    f()\n',
+        id="autocast-that-is-switched-off",
+    ),
     # libraries that know no other device
+    pytest.param(
+        MPS,
+        'x = OrtValue.ortvalue_from_numpy(a, "cuda", 0)\ns.bind_output(name="y", device_type="cuda")\n',
+        'x = OrtValue.ortvalue_from_numpy(a, "cpu", 0)\ns.bind_output(name="y", device_type="cpu")\n',
+        id="memory-of-onnx-runtime",
+    ),
     pytest.param(
         MPS,
         f'{WHISPER}m = WhisperModel(name, device="cuda", compute_type="float16")\nx.to("cuda")\n',
@@ -319,6 +331,21 @@ DECIDES_NO_DEVICE = [
     f'n = int({ASK}) + int(torch.xpu.is_available())\nd = "xpu" if n else "cpu"\n',
     f"f(dtype=f16 if {ASK} else f32, pin_memory={ASK})\n",
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('torch.autocast("cuda", enabled=False)\n', "it switches autocast off for CUDA alone; name `xpu` there"),
+        ('s.bind_output("y", "xpu")\n', "it gives s.bind_output a device that it does not know"),
+        (
+            f'torch.xpu.is_available()\nx = x.to("xpu")\nf(y.cuda() if {ASK} else y)\n',
+            "it takes a GPU only where there is CUDA; let it take `xpu` there",
+        ),
+    ],
+)
+def test_the_ensure_sees_what_has_no_effect_on_the_device(text: str, why: str) -> None:
+    assert ensure_of(XPU).problems(PATH, text.encode()) == (f"line {text.count(chr(10))}: {why}",)
 
 
 @pytest.mark.parametrize("text", DECIDES_NO_DEVICE)

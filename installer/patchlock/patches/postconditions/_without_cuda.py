@@ -61,6 +61,8 @@ class Machine:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
                         self._remember(target, value)
+                        if isinstance(value, ast.Attribute) and "cuda" in name_of(value).split("."):
+                            self.origins[name_of(target)] = name_of(value)
                 case (
                     ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
                 ):
