@@ -301,7 +301,7 @@ def _broken_beside(patch: Patch, located: targets.Found, state: _State) -> Itera
     """Say what else a patch that is refused would not keep of its promise, so that all places are named at once."""
     for path, (source, _) in located.items():
         where = state.evaluator.locate(patch.op, source)
-        if not (where.edits or where.settled or where.refusals):
+        if not (where.edits or where.settled):  # where all is refused, the promise says the same again
             continue
         refused = tuple(f"line {refusal.line}:" for refusal in where.refusals)
         try:
