@@ -287,6 +287,7 @@ LOST = [
         f"x = load()\nif {ASK}:\n    x = x.cuda()\n    torch.cuda.current_stream().wait()\n", 3, id="with-a-stream"
     ),
     pytest.param(f'if not {ASK}:\n    raise E\nx.to("cuda")\n', 3, id="nothing-else"),
+    pytest.param("if torch.cuda.device_count() > 1:\n    m = DataParallel(m).cuda()\n", 2, id="several-cards"),
 ]
 
 
@@ -322,6 +323,13 @@ SEEN_BY_THE_ENSURE = [
     pytest.param(f'm = [M("xpu" if g else "cpu") for g in [False] + [True] * int({ASK})]\n', 1, id="walked"),
     pytest.param(f'ok = int({ASK}) + 0\nif ok:\n    d = "xpu"\nelse:\n    d = "cpu"\n', 5, id="statement"),
     pytest.param(f"r = Reader(gpu={ASK})\n", 1, id="told-to-another"),
+    pytest.param(f'class A:\n    gpu: bool = {ASK}\nd = "xpu" if a.gpu is True else "cpu"\n', 3, id="field"),
+    pytest.param(f'@property\ndef ok(self):\n    return {ASK}\nd = "xpu" if a.ok else "cpu"\n', 4, id="property"),
+    pytest.param(f'ok = lambda: {ASK}\nd = "xpu" if ok() else "cpu"\n', 2, id="lambda"),
+    pytest.param('d = "xpu" if getattr(torch, "cuda").is_available() else "cpu"\n', 1, id="by-a-text"),
+    pytest.param('d = "xpu" if torch.backends.cuda.is_built() else "cpu"\n', 1, id="built"),
+    pytest.param('d = "xpu" if run(["nvidia-smi"]).returncode == 0 else "cpu"\n', 1, id="driver"),
+    pytest.param('d = "xpu" if os.path.exists("/dev/nvidia0") else "cpu"\n', 1, id="file-of-the-driver"),
 ]  # fmt: skip
 
 
@@ -337,6 +345,10 @@ DECIDES_NO_DEVICE = [
     ("text", "why"),
     [
         ('torch.autocast("cuda", enabled=False)\n', "it switches autocast off for CUDA alone; name `xpu` there"),
+        (
+            f'if {ASK}:\n    torch.set_default_tensor_type("torch.cuda.FloatTensor")\n',
+            "it takes a GPU only where there is CUDA; let it take `xpu` there",
+        ),
         ('s.bind_output("y", "xpu")\n', "it gives s.bind_output a device that it does not know"),
         (
             f'torch.xpu.is_available()\nx = x.to("xpu")\nf(y.cuda() if {ASK} else y)\n',

@@ -13,6 +13,11 @@ _CARRIERS = re.compile(
 )
 """Functions whose answer is made of what they are given."""
 _NAMES_A_CARD = ("device", "gpu", "cuda")
+_QUESTION = re.compile(
+    r"cuda\W*[._](\w*[._])?(is_(available|built|initialized)|device_count|current_device|getDeviceCount)$"
+    r"|^(pynvml|py3nvml|nvidia_smi|GPUtil)\."
+)
+_DRIVER = re.compile(r"(.*/)?nvidia-smi(\s.*)?|/(dev|proc)/.*nvidia.*")
 _SWITCH = re.compile(r"((use|on|with|enable)_?)?(cuda|gpu)")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Made = (
@@ -68,10 +73,12 @@ class Answers:
                 scopes = [0, *map(id, self._scopes.get(id(at), ()))]
                 return any((scope, name) in self._names for scope in scopes)
             case ast.Attribute(value=value, attr=name):
-                return name in self._attributes or self.depends(value, at)
+                return name in self._attributes | self._told or self.depends(value, at)
+            case ast.Lambda(body=body):
+                return self.depends(body, at)
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 called = name_of(function).split(".")[-1]
-                if called in self._told:
+                if called in self._told or (isinstance(function, ast.Name) and self.depends(function, at)):
                     return True
                 if not _CARRIERS.fullmatch(called):
                     return False
@@ -100,8 +107,12 @@ class Answers:
     # --- what depends -------------------------------------------------------------------------------------------------
 
     def _is_question(self, node: ast.AST) -> bool:
-        is_variable = isinstance(node, ast.Constant) and node.value == "CUDA_VISIBLE_DEVICES"
-        return is_variable or (isinstance(node, ast.Call) and self._machine.is_question(node))
+        if not isinstance(node, ast.Call):
+            return isinstance(node, ast.Constant) and node.value == "CUDA_VISIBLE_DEVICES"
+        called = self._machine.origin(node.func)
+        if called.startswith("?") and isinstance(node.func, ast.Attribute):  # getattr(torch, "cuda").is_available()
+            called = f"{ast.unparse(node.func.value)}.{node.func.attr}"
+        return bool(_QUESTION.search(called)) or any(map(_names_driver, node.args))
 
     def _names_own(self, node: ast.AST) -> bool:
         """Tell whether an expression also names, or asks for, the machine's device."""
@@ -285,6 +296,12 @@ class Answers:
                 yield "return", self._kinds(value)
             case _:
                 pass
+
+
+def _names_driver(argument: ast.expr) -> bool:
+    """Tell whether an argument names the program or a file that only NVIDIA's driver brings."""
+    parts = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
+    return any(isinstance(one, ast.Constant) and bool(_DRIVER.fullmatch(str(one.value))) for one in parts)
 
 
 def _parameters(function: _Function) -> list[str]:

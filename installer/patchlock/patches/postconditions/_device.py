@@ -39,6 +39,7 @@ _OTHER_THINGS = re.compile(
     r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
     r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
 )
+_TYPES = {"type", "set_default_tensor_type"}
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _THROUGH = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Starred, ast.Await)
 
@@ -130,10 +131,12 @@ class WithoutCuda:
             case ast.Attribute(attr=name, value=value) if name.endswith("Tensor") and name_of(value).endswith(
                 "torch.cuda"
             ):
-                if isinstance(place.parents[0], ast.Call) and name_of(place.parents[0].func).split(".")[-1] in {
-                    "type",
-                    "set_default_tensor_type",
-                }:
+                call = place.parents[0]
+                if isinstance(call, ast.Call) and name_of(call.func).split(".")[-1] in _TYPES:
+                    yield "it asks for a tensor type of CUDA"
+            case ast.Constant(value=str() as text) if re.fullmatch(r"torch\.cuda\.\w+Tensor", text):
+                call = place.parents[0]
+                if isinstance(call, ast.Call) and name_of(call.func).split(".")[-1] in _TYPES:
                     yield "it asks for a tensor type of CUDA"
             case ast.Constant(value="cuda") if kind in {"mps", "xpu"} and _switches_off(place):
                 yield f"it switches autocast off for CUDA alone; name `{kind}` there"

@@ -95,11 +95,6 @@ class Machine:
         first, *rest = name_of(node).split(".")
         return ".".join([self.origins.get(first, first), *rest])
 
-    def is_question(self, call: ast.Call) -> bool:
-        """Tell whether a call asks what there is of CUDA."""
-        is_driver = name_of(call.func).endswith("which") and any(map(_names_driver, call.args))
-        return is_driver or self.origin(call.func).endswith((*_QUESTIONS, ".cuda.current_device"))
-
     def outcome(self, test: ast.expr) -> bool | None:
         """Say how a test ends."""
         match test:
@@ -154,7 +149,8 @@ class Machine:
         """Tell whether an expression is the machine's device, or a name that may hold it."""
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             return False
-        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name_of(node).split(".")[-1].lower()
+        *owners, name = name_of(node).lower().split(".")
+        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name and "cuda" not in owners
         return device_in(node) == self.kind or (is_named and self._holds_own(node, set()))
 
     def _holds_own(self, node: ast.AST, known: set[str]) -> bool:

@@ -125,6 +125,18 @@ class Guards:
         """Tell whether a test asks, among other things, whether CUDA is there."""
         return any(isinstance(n, ast.expr) and (self.counted(n) or self._is_flag(n)) for n in ast.walk(test))
 
+    def asks_for_several(self, test: ast.expr) -> bool:
+        """Tell whether a test asks for more than one card."""
+        for node in ast.walk(test):
+            match node:
+                case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int() as number)]):
+                    compare = _COMPARISONS.get(type(op))
+                    if compare is not None and self.counted(left) and not compare(1, number):
+                        return True
+                case _:
+                    pass
+        return False
+
     def questions(self, test: ast.AST) -> Iterator[ast.expr]:
         """Give the calls and names of which the truth of a test is made."""
         if isinstance(test, _MADE_OF) or _is_conversion(test):

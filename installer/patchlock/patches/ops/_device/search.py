@@ -19,7 +19,7 @@ from patchlock.patches.ops._device.choosers import (
     may_be_cuda,
     pairs_of,
 )
-from patchlock.patches.ops._device.guards import Guards, is_device_name, kind_of
+from patchlock.patches.ops._device.guards import Guards, dotted, is_device_name, kind_of
 from patchlock.patches.ops._device.strings import ASKS, CHOICES, ITSELF, KINDS, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops._device.wishes import joined, wishes
@@ -101,7 +101,8 @@ class Search:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 values = self.guards.values.get(last_name(node), ())
                 is_known = values and not any(isinstance(value, ast.Call) and not kind_of(value) for value in values)
-                if "device" in last_name(node).lower() and not is_known:
+                is_of_cuda = "cuda" in dotted(node).split(".")  # `torch.cuda.device_count`
+                if "device" in last_name(node).lower() and not is_known and not is_of_cuda:
                     return True
             nodes += ast.iter_child_nodes(node)
         return False
@@ -232,6 +233,7 @@ class Search:
         """`if torch.cuda.is_available(): x = x.cuda()`: where that is all that moves `x`, it asks for the device."""
         is_right = self.device == "cpu" or self.always or spot.is_dead
         is_right |= isinstance(node, ast.If) and self._asks_for_own()
+        is_right |= self.guards.asks_for_several(node.test)
         if is_right or not self.guards.rules_out(node.test, True) or not self.guards.asks(node.test):
             return
         blocks = node.body if isinstance(node, ast.If) else [node.body]
