@@ -85,7 +85,19 @@ CHANGES = [
         'd = device or ("mps")\n',
         id="unless-given",
     ),
+    pytest.param(
+        XPU,
+        'with torch.autocast("cuda", enabled=False), torch.autocast("cuda", torch.float16):\n    f()\n',
+        'with torch.autocast("xpu", enabled=False), torch.autocast("cuda", torch.float16):\n    f()\n',
+        id="autocast-that-is-switched-off",
+    ),
     # libraries that know no other device
+    pytest.param(
+        MPS,
+        'x = OrtValue.ortvalue_from_numpy(a, "cuda", 0)\ns.bind_output(name="y", device_type="cuda")\n',
+        'x = OrtValue.ortvalue_from_numpy(a, "cpu", 0)\ns.bind_output(name="y", device_type="cpu")\n',
+        id="memory-of-onnx-runtime",
+    ),
     pytest.param(
         MPS,
         f'{WHISPER}m = WhisperModel(name, device="cuda", compute_type="float16")\nx.to("cuda")\n',
@@ -243,6 +255,17 @@ ALONE += [
         id="moved",
     ),
     pytest.param(
+        f'd = "cpu"\nif not cpu:\n    d = "cuda" if {ASK} else d\n',
+        'd = "cpu"\nif not cpu:\n    d = "xpu" if torch.xpu.is_available() else d\n',
+        id="else-what-it-was",
+    ),
+    pytest.param(
+        f"if {ASK}:\n    net = net.cuda()\nnet(x.cuda() if {ASK} else x)\n",
+        'if torch.xpu.is_available():\n    net = net.to("xpu")\nnet(x.to("xpu") if torch.xpu.is_available() else x)\n',
+        id="moved-in-an-expression",
+    ),
+    pytest.param('from torch.cuda import is_available as ok\nd = "cuda" if ok() else "cpu"\n', 'from torch.cuda import is_available as ok\nd = "xpu"\n', id="by-another-name"),
+    pytest.param(
         f'd = next(d for d in ["cpu", "cuda"] if d != "cuda" or {ASK})\n',
         f'd = next(d for d in ["cpu", "xpu", "cuda"] if d != "cuda" or {ASK})\n',
         id="the-first-that-fits",
@@ -264,7 +287,7 @@ LOST = [
         f"x = load()\nif {ASK}:\n    x = x.cuda()\n    torch.cuda.current_stream().wait()\n", 3, id="with-a-stream"
     ),
     pytest.param(f'if not {ASK}:\n    raise E\nx.to("cuda")\n', 3, id="nothing-else"),
-    pytest.param(f'd = "cpu"\nif not cpu:\n    d = "cuda" if {ASK} else d\n', 3, id="else-what-it-was"),
+    pytest.param("if torch.cuda.device_count() > 1:\n    m = DataParallel(m).cuda()\n", 2, id="several-cards"),
 ]
 
 
@@ -287,12 +310,65 @@ SEEN_BY_THE_ENSURE = [
     pytest.param(f'GPU = "xpu"\nCPU = "cpu"\nd = GPU if {ASK} else CPU\n', 3, id="named"),
     pytest.param(f'def f():\n    if {ASK}:\n        return GPU\n    return CPU\nGPU = "xpu"\nCPU = "cpu"\n', 4, id="returned"),
     pytest.param(f'd = next((d for d in ["xpu", "cpu"] if {ASK}), "cpu")\n', 1, id="passed-over"),
+    # by way of names, functions, parameters, options and variables
+    pytest.param('d = [f"cuda:{i}" for i in range(torch.cuda.device_count())] or ["cpu"]\n', 1, id="or"),
+    pytest.param(f'rank = torch.cuda.current_device() if {ASK} else "cpu"\n', 1, id="number-of-the-card"),
+    pytest.param('from torch.cuda import is_available as ok\nd = "xpu" if ok() else "cpu"\n', 2, id="imported"),
+    pytest.param(f'def f(gpu):\n    return "xpu" if gpu else "cpu"\nf({ASK})\n', 2, id="parameter"),
+    pytest.param('d = "xpu" if os.environ.get("CUDA_VISIBLE_DEVICES", "") not in ("", "-1") else "cpu"\n', 1, id="variable"),
+    pytest.param(f'ok = os.getenv("A", str({ASK})).lower() in ("1", "true")\nd = "xpu" if ok else "cpu"\n', 2, id="name"),
+    pytest.param(f'p.add_argument("--gpu", default=int({ASK}) - 1)\nd = "xpu" if a.gpu >= 0 else "cpu"\n', 2, id="option"),
+    pytest.param(f"m = pipeline(device=0 if {ASK} else -1)\n", 1, id="no-card"),
+    pytest.param(f'K = dict(gpu="xpu", cpu="cpu")\nkind = "gpu" if {ASK} else "no"\nd = K[kind]\n', 3, id="key"),
+    pytest.param(f'm = [M("xpu" if g else "cpu") for g in [False] + [True] * int({ASK})]\n', 1, id="walked"),
+    pytest.param(f'ok = int({ASK}) + 0\nif ok:\n    d = "xpu"\nelse:\n    d = "cpu"\n', 5, id="statement"),
+    pytest.param(f"r = Reader(gpu={ASK})\n", 1, id="told-to-another"),
+    pytest.param(f'class A:\n    gpu: bool = {ASK}\nd = "xpu" if a.gpu is True else "cpu"\n', 3, id="field"),
+    pytest.param(f'@property\ndef ok(self):\n    return {ASK}\nd = "xpu" if a.ok else "cpu"\n', 4, id="property"),
+    pytest.param(f'ok = lambda: {ASK}\nd = "xpu" if ok() else "cpu"\n', 2, id="lambda"),
+    pytest.param('d = "xpu" if getattr(torch, "cuda").is_available() else "cpu"\n', 1, id="by-a-text"),
+    pytest.param('d = "xpu" if torch.backends.cuda.is_built() else "cpu"\n', 1, id="built"),
+    pytest.param('d = "xpu" if run(["nvidia-smi"]).returncode == 0 else "cpu"\n', 1, id="driver"),
+    pytest.param('d = "xpu" if os.path.exists("/dev/nvidia0") else "cpu"\n', 1, id="file-of-the-driver"),
 ]  # fmt: skip
+
+
+DECIDES_NO_DEVICE = [
+    f'p.load(map_location=None if {ASK} else "cpu")\n',
+    f'print("xpu" if ok else "cpu", f"{{\'GPU\' if {ASK} else \'cpu\'}}")\n',
+    f'n = int({ASK}) + int(torch.xpu.is_available())\nd = "xpu" if n else "cpu"\n',
+    f"f(dtype=f16 if {ASK} else f32, pin_memory={ASK})\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('torch.autocast("cuda", enabled=False)\n', "it switches autocast off for CUDA alone; name `xpu` there"),
+        (
+            f'if {ASK}:\n    torch.set_default_tensor_type("torch.cuda.FloatTensor")\n',
+            "it takes a GPU only where there is CUDA; let it take `xpu` there",
+        ),
+        ('s.bind_output("y", "xpu")\n', "it gives s.bind_output a device that it does not know"),
+        (
+            f'torch.xpu.is_available()\nx = x.to("xpu")\nf(y.cuda() if {ASK} else y)\n',
+            "it takes a GPU only where there is CUDA; let it take `xpu` there",
+        ),
+    ],
+)
+def test_the_ensure_sees_what_has_no_effect_on_the_device(text: str, why: str) -> None:
+    assert ensure_of(XPU).problems(PATH, text.encode()) == (f"line {text.count(chr(10))}: {why}",)
+
+
+@pytest.mark.parametrize("text", DECIDES_NO_DEVICE)
+def test_the_ensure_bears_an_answer_that_decides_no_device(text: str) -> None:
+    assert ensure_of(XPU).problems(PATH, text.encode()) == ()
 
 
 @pytest.mark.parametrize(("text", "line"), SEEN_BY_THE_ENSURE)
 def test_the_ensure_sees_that_the_device_is_not_reached(text: str, line: int) -> None:
-    assert f"line {line}: it takes the CPU where there is no CUDA" in ensure_of(XPU).problems(PATH, text.encode())
+    why = "it takes the CPU where there is no CUDA; let it take `xpu` there"
+    assert f"line {line}: {why}" in ensure_of(XPU).problems(PATH, text.encode())
 
 
 REFUSED = [
@@ -357,7 +433,7 @@ def test_does_not_refuse_what_can_be_reached(body: str) -> None:
 )
 def test_the_ensure_sees_the_cpu_in_any_order(body: str, line: int) -> None:
     problems = ensure_of(MPS).problems(PATH, function(body).encode())
-    assert problems == (f"line {line}: it takes the CPU where there is no CUDA",)
+    assert problems == (f"line {line}: it takes the CPU where there is no CUDA; let it take `mps` there",)
 
 
 def test_on_the_cpu_a_choice_stays_as_it_is() -> None:

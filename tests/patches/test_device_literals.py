@@ -294,6 +294,12 @@ CHANGES = [
     # other keys
     pytest.param(
         SINGLE,
+        'with torch.autocast(d, torch.float16, enabled=d != "cpu"):\n    x.half()\n',
+        'with torch.autocast(d, torch.float16, enabled=d != "cpu"):\n    x.float()\n',
+        id="single-precision-but-where-autocast-is-off",
+    ),
+    pytest.param(
+        SINGLE,
         'm.half().f(dtype=torch.float16, compute_type="float16")\n',
         'm.float().f(dtype=torch.float32, compute_type="float32")\n',
         id="single-precision",

@@ -43,6 +43,11 @@ LEFT = [
     "m = torch.cuda.memory_allocated()",
     # it never runs
     'd = "cuda" if torch.cuda.is_available() else "cpu"',
+    'from torch import cuda\nd = "cuda" if cuda.is_available() else "cpu"',
+    'import torch.cuda as c\nd = "cuda" if c.is_available() else "cpu"',
+    'from torch.cuda import device_count as n\nd = "cuda" if n() > 0 else "cpu"',
+    'c = torch.cuda\nd = "cuda" if c.is_available() else "cpu"',
+    'ok = torch.cuda.is_available\nd = "cuda" if ok() else "cpu"',
     "if torch.cuda.is_available():\n    x.cuda(); torch.cuda.get_device_properties(0).total_memory",
     "def f():\n    if not torch.cuda.is_available():\n        return None\n    return torch.cuda.mem_get_info()",
     'if device == "cpu":\n    f()\nelse:\n    e = torch.cuda.Event()',

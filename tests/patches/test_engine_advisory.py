@@ -156,7 +156,8 @@ def test_refusal_names_the_command_that_leaves_the_patches_out() -> None:
     error = engine.incomplete_error(patched, "here", "patchlock patch apply mini --source .")
     assert error is not None
     assert error.remedy == (
-        "use the commit that the patches were written for, correct the patch, or go on without them: "
+        "change these places in the clone, use the commit that the patches were written for, correct the patch, or go on "
+        "without them: "
         "`patchlock patch apply mini --source . --without one --without two`"
     )
 

@@ -191,3 +191,18 @@ def test_file_that_cannot_be_read_does_not_count_as_silent() -> None:
     (patch,) = patches(one=CPU)
     found = verdicts((patch,), {PurePosixPath("a.py"): BAD, PurePosixPath("b.py"): GOOD}, {})["one"]
     assert (found.is_refused, found.is_silent, found.what) == (False, False, "needed")
+
+
+def test_all_places_of_all_files_are_named_at_once() -> None:
+    text = OPS["device-literals"].replace('"cpu"', '"xpu"')
+    lost = b'd = [f"cuda:{i}" for i in range(torch.cuda.device_count())] or ["cpu"]\n'
+    failing = b"s = torch.cuda.Event()\n"
+    patched = run(patches(one=text), a_py=failing + lost, b_py=lost, c_py=failing)
+    error = incomplete_error(patched, "here")
+    assert error is not None
+    assert [text[: text.index("it" if "CPU" in text else "ambiguous")] for text in error.evidence] == [
+        "one: a.py: line 2: ",
+        "one: b.py: line 1: ",
+        "one: a.py:1: ",
+        "one: c.py:1: ",
+    ]

@@ -121,6 +121,12 @@ CUDA_OR_CPU = ("ctranslate2", "faster_whisper", "stable_whisper.load_faster_whis
 Source: https://opennmt.net/CTranslate2/python/ctranslate2.Translator.html (possible values are: cpu, cuda, auto)
 """
 
+ONNX_MEMORY = ("bind_input", "bind_output", "ortvalue_from_numpy", "ortvalue_from_shape_and_type")
+"""Functions of ONNX Runtime that take the device in whose memory a value lies, and know none of PyTorch's others.
+
+Source: https://onnxruntime.ai/docs/api/python/api_summary.html (device_type: e.g. cpu, cuda, cann)
+"""
+
 HIDDEN_DEVICES = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), "")
 """Variables with which libraries of GPUs see no card."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -114,7 +114,8 @@ def incomplete_error(
         return None
     if command:  # in a clone of the user's; else at the commit that the catalogue names
         without = " ".join([command, *(f"--without {name}" for name in wrong)])
-        remedies = ["use the commit that the patches were written for", "correct the patch"]
+        remedies = ["change these places in the clone", "use the commit that the patches were written for"]
+        remedies.append("correct the patch")
         remedies.append(f"go on without {'it' if len(wrong) == 1 else 'them'}: `{without}`")
     else:
         remedies = ["correct the patch", "leave it out (one of a shared set by `without` in [app] of app.toml)"]
@@ -273,6 +274,7 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
         outcomes = [_outcome(patch, OutcomeKind.GONE, None, (), nothing)]
     outcomes.sort(key=lambda outcome: outcome.path or PurePosixPath())
     if failures or any(outcome.kind in BLOCKING for outcome in outcomes):
+        failures += _broken_beside(patch, located, state)
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     written: dict[PurePosixPath, bytes] = {}
     for path, (source, where) in located.items():
@@ -298,6 +300,22 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
     if failures:
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     return _Result(outcomes=tuple(outcomes), written=written, located=located)
+
+
+def _broken_beside(patch: Patch, located: targets.Found, state: _State) -> Iterator[str]:
+    """Say what else a patch that is refused would not keep of its promise, so that all places are named at once."""
+    for path, (source, _) in located.items():
+        where = state.evaluator.locate(patch.op, source)
+        if not (where.edits or where.settled):  # where all is refused, the promise says the same again
+            continue
+        refused = tuple(f"line {refusal.line}:" for refusal in where.refusals)
+        try:
+            data = encode(splice(source, where.edits))
+        except UnicodeEncodeError:
+            continue
+        for problem in (p for ensure in patch.ensures for p in state.evaluator.problems(ensure, path, data)):
+            if not refused or (problem.startswith("line ") and not problem.startswith(refused)):
+                yield f"{patch.id}: {path}: {problem}"
 
 
 def _left_out(result: _Result) -> _Result:

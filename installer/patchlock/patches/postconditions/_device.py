@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
-from patchlock.model.backends import CUDA_OR_CPU
+from patchlock.model.backends import CUDA_OR_CPU, ONNX_MEMORY
+from patchlock.patches.postconditions._answers import Answers
 from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._reaching import falls_back, lost_choices, unmatched
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
@@ -22,6 +23,8 @@ _BEARABLE = re.compile(
     r"|list_gpu_processes|nccl\.version|is_jiterator_supported|amp\..*|check_error|[A-Z]\w*Error"
 )
 """Functions of `torch.cuda` that do not fail where there is no CUDA; every other one may."""
+_CPU = "it takes the CPU where there is no CUDA; let it take `{}` there"
+_ONLY_CUDA = "it takes a GPU only where there is CUDA; let it take `{}` there"
 _SWITCHED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype")
 _WORDS = re.compile(
     "startswith|endswith|replace|r?split|partition|removeprefix|removesuffix|find|index|count|strip|join|format|sub|match"
@@ -36,6 +39,7 @@ _OTHER_THINGS = re.compile(
     r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
     r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
 )
+_TYPES = {"type", "set_default_tensor_type"}
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _THROUGH = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Starred, ast.Await)
 
@@ -81,43 +85,41 @@ class WithoutCuda:
         nodes = _nodes(tree)
         absent, present = (Machine(nodes, kind, is_absent=is_absent) for is_absent in (True, False))
         modules, functions = _imports(nodes)
-        origins = _origins(nodes)
-        marked = _marked(data, [*functions, kind])
+        origins = absent.origins
+        answers = Answers(tree, absent)
+        marked = _marked(data, [*functions, kind, *answers.words])
         reached = absent.reached(tree.body, marked)
         for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):
                 yield place.node.lineno, f"it calls torch.cuda.{function}, which fails without CUDA"
             taker = _taker(place, origins)
             if self.device != "cpu" and not taker and falls_back(absent, present, place):
-                yield place.node.lineno, "it takes the CPU where there is no CUDA"
+                yield place.node.lineno, _CPU.format(kind)
             if taker and device_in(place.node) not in {"", "cpu", "cuda"}:
                 yield place.node.lineno, f"it gives {taker} a device that it does not know"
         if self.device != "cpu":
             free = [place for place in reached if not _taker(place, origins)]
-            lost = tuple(
-                lost_choices(absent, present, tree, free, lambda one: bool(_unbearable(one, modules, functions)))
-            )
-            yield from ((line, "it takes the CPU where there is no CUDA") for line in lost)
+            lost = {
+                *lost_choices(absent, present, tree, free, lambda one: bool(_unbearable(one, modules, functions))),
+                *answers.lost(free, present),
+            }
+            yield from ((line, _CPU.format(kind)) for line in lost)
             with_cuda = present.reached(tree.body, marked)
-            lines = (
-                ()
-                if lost
-                else unmatched(absent, reached, with_cuda, lambda one: self._takes(one, present, modules, origins))
-            )
-            yield from ((line, "it takes a GPU only where there is CUDA") for line in lines)
+            lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, origins))
+            yield from ((line, _ONLY_CUDA.format(kind)) for line in lines)
         if self.always:
             reached = present.reached(tree.body, marked)
         for place in reached:
-            yield from ((place.node.lineno, why) for why in self._asks(place, modules))
+            yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules))
 
     def _takes(self, place: Around, machine: Machine, modules: set[str], origins: Mapping[str, str]) -> bool:
         """Tell whether an expression takes CUDA, itself, by a name, or as one of several."""
         is_one = _is_asked(place.node) and isinstance(place.parents[0], _DISPLAYS)
-        is_taken = is_one or machine.is_cuda_by_name(place.node) or any(self._asks(place, modules))
+        is_taken = is_one or machine.is_cuda_by_name(place.node) or any(self._asks(place, machine, modules))
         return is_taken and not _taker(place, origins)
 
-    def _asks(self, place: Around, modules: set[str]) -> Iterator[str]:
-        node = place.node
+    def _asks(self, place: Around, machine: Machine, modules: set[str]) -> Iterator[str]:
+        node, kind = place.node, machine.kind
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr="cuda")) if name_of(value).split(".")[-1] not in modules:
                 yield "it moves something to CUDA"
@@ -129,12 +131,16 @@ class WithoutCuda:
             case ast.Attribute(attr=name, value=value) if name.endswith("Tensor") and name_of(value).endswith(
                 "torch.cuda"
             ):
-                if isinstance(place.parents[0], ast.Call) and name_of(place.parents[0].func).split(".")[-1] in {
-                    "type",
-                    "set_default_tensor_type",
-                }:
+                call = place.parents[0]
+                if isinstance(call, ast.Call) and name_of(call.func).split(".")[-1] in _TYPES:
                     yield "it asks for a tensor type of CUDA"
-            case _ if self.precision and _is_half(place):
+            case ast.Constant(value=str() as text) if re.fullmatch(r"torch\.cuda\.\w+Tensor", text):
+                call = place.parents[0]
+                if isinstance(call, ast.Call) and name_of(call.func).split(".")[-1] in _TYPES:
+                    yield "it asks for a tensor type of CUDA"
+            case ast.Constant(value="cuda") if kind in {"mps", "xpu"} and _switches_off(place):
+                yield f"it switches autocast off for CUDA alone; name `{kind}` there"
+            case _ if self.precision and _is_half(place) and not _is_off(place, machine):
                 yield "it asks for half precision"
             case _ if _is_asked(node) and self._is_request(place):
                 yield "it asks for a CUDA device"
@@ -245,6 +251,26 @@ def _is_half(place: Around) -> bool:
             return False
 
 
+def _autocast(place: Around) -> ast.Call | None:
+    """Give the call of autocast that an expression is an argument of."""
+    calls = (node for node in place.parents[:2] if isinstance(node, ast.Call))
+    return next((call for call in calls if name_of(call.func).split(".")[-1] == "autocast"), None)
+
+
+def _enabled(call: ast.Call | None) -> list[ast.expr]:
+    return [keyword.value for keyword in call.keywords if keyword.arg == "enabled"] if call else []
+
+
+def _switches_off(place: Around) -> bool:
+    """Tell whether a device is named for which mixed precision is switched off."""
+    return any(isinstance(value, ast.Constant) and value.value is False for value in _enabled(_autocast(place)))
+
+
+def _is_off(place: Around, machine: Machine) -> bool:
+    """Tell whether a precision is that of an autocast that is off on the machine."""
+    return any(machine.outcome(value) is False for value in _enabled(_autocast(place)))
+
+
 def _nodes(tree: ast.Module) -> list[ast.AST]:
     """List all nodes, as `ast.walk` does, without those that say how a name is used."""
     listed: list[ast.AST] = [tree]
@@ -279,19 +305,6 @@ def _imports(nodes: Iterable[ast.AST]) -> tuple[set[str], dict[str, str]]:
     return modules, functions
 
 
-def _origins(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Say of each name that is imported what it is."""
-    origins: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.split(".")[0]
-                origins[alias.asname or top] = alias.name if alias.asname else top
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            origins.update((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
-    return origins
-
-
 def _takes_device(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and name_of(node.func).split(".")[-1] != "device"
 
@@ -304,6 +317,8 @@ def _taker(place: Around, origins: Mapping[str, str]) -> str:
 def _library(node: ast.Call, origins: Mapping[str, str]) -> str:
     """Name what is called of a library that knows CUDA and the CPU alone, or ""."""
     first, *rest = name_of(node.func).split(".")
+    if [first, *rest][-1] in ONNX_MEMORY:
+        return name_of(node.func).lstrip("?.")
     called = ".".join([origins.get(first, ""), *rest])
     return called if any(called == known or called.startswith(f"{known}.") for known in CUDA_OR_CPU) else ""
 

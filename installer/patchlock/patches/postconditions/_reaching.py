@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
@@ -35,32 +35,41 @@ def falls_back(machine: Machine, present: Machine, place: Around) -> bool:
 
 
 def unmatched(
-    machine: Machine, reached: Iterable[Around], with_cuda: Iterable[Around], takes: Callable[[Around], bool]
+    machine: Machine,
+    reached: Iterable[Around],
+    with_cuda: Sequence[Around],
+    lost: Collection[int],
+    takes: Callable[[Around], bool],
 ) -> Iterator[int]:
     """Give the lines that take a GPU only where CUDA is, in functions that never name the machine's device.
 
-    Not in a file that asks itself whether the machine's device is there: it chooses among devices in its own way.
+    Not in a file that asks itself whether the machine's device is there: it chooses among devices in its own way. An
+    expression that takes CUDA or else no device is one of these lines wherever it stands.
 
     Args:
         machine: where CUDA is absent.
         reached: all expressions that run there.
         with_cuda: those that run where CUDA may be there.
+        lost: lines that are named already; nothing more is said of their functions.
         takes: tells whether an expression takes CUDA.
     """
     alive: set[int] = set()
     reaching: set[ast.AST | None] = set()
+    is_asked = False
     for place in reached:
         alive.add(id(place.node))
         if isinstance(place.node, ast.Call) and _OWN_QUESTIONS.get(machine.kind, f"{machine.kind}.is_available") in (
             name_of(place.node.func)
         ):
-            return
+            is_asked = True
         if machine.may_be_own(place.node):
             reaching.add(_scope(place))
+    reaching |= {_scope(place) for place in with_cuda if place.node.lineno in lost}
     only = [place for place in with_cuda if id(place.node) not in alive]
     reaching |= {_scope(place) for place in only if device_in(place.node) == machine.kind and _is_given(machine, place)}
     for place in filter(takes, only):
-        if _scope(place) not in reaching and not _is_of_cuda(place):
+        is_lost = not is_asked and _scope(place) not in reaching
+        if (is_lost or _is_only_choice(machine, place)) and not _is_of_cuda(place):
             yield place.node.lineno
 
 
@@ -137,6 +146,19 @@ def _target(statement: ast.stmt) -> str:
 
 def _scope(place: Around) -> ast.AST | None:
     return next((node for node in place.parents if isinstance(node, _Function)), None)
+
+
+def _is_only_choice(machine: Machine, place: Around) -> bool:
+    """Tell whether an expression takes CUDA where it is, and what may not be the machine's device where it is not."""
+    child: ast.AST = place.node
+    for node in place.parents:
+        if isinstance(node, ast.IfExp) and child is node.body:
+            is_absent = machine.outcome(node.test) is False and not machine.is_wanted(node.test)
+            return is_absent and not any(
+                isinstance(one, ast.expr) and machine.may_be_own(one) for one in ast.walk(node.orelse)
+            )
+        child = node
+    return False
 
 
 def _is_given(machine: Machine, place: Around) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 _DEVICES = re.compile(r"(cuda|maia|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
 _SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
+_QUESTIONS = (".cuda.is_available", ".cuda.device_count")
 _QUESTION = re.compile(r"(is|has|use|using|with|enable|detect|check|can)_|avail|enabled")
 
 
@@ -50,6 +51,8 @@ class Machine:
         self._open: set[str] = set()
         self._answers: dict[str, ast.expr] = {}
         """Function of the file → the one thing that it returns."""
+        self.origins: dict[str, str] = {}
+        """Name → what it is, for what is imported."""
         self._own = ""
         """A name that is taken to hold the machine's device."""
         self._marked: list[int] = []
@@ -58,6 +61,8 @@ class Machine:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
                         self._remember(target, value)
+                        if isinstance(value, ast.Attribute) and "cuda" in name_of(value).split("."):
+                            self.origins[name_of(target)] = name_of(value)
                 case (
                     ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
                 ):
@@ -66,6 +71,12 @@ class Machine:
                     returned = [inner.value for one in body for inner in ast.walk(one) if isinstance(inner, ast.Return)]
                     if len(returned) == 1 and returned[0] is not None:
                         self._answers[name] = returned[0]
+                case ast.Import(names=aliases):
+                    for alias in aliases:
+                        top = alias.name.split(".")[0]
+                        self.origins[alias.asname or top] = alias.name if alias.asname else top
+                case ast.ImportFrom(names=aliases, module=module, level=0):
+                    self.origins.update((alias.asname or alias.name, f"{module}.{alias.name}") for alias in aliases)
                 case ast.arguments():
                     named = [*node.posonlyargs, *node.args][::-1]
                     for argument, default in zip(named, node.defaults[::-1], strict=False):
@@ -78,6 +89,11 @@ class Machine:
     def _remember(self, target: ast.expr, value: ast.expr | None) -> None:
         if value is not None:
             self.values.setdefault(name_of(target).split(".")[-1], []).append(value)
+
+    def origin(self, node: ast.expr) -> str:
+        """Give a dotted name as it is without the file's own names for what it imports."""
+        first, *rest = name_of(node).split(".")
+        return ".".join([self.origins.get(first, first), *rest])
 
     def outcome(self, test: ast.expr) -> bool | None:
         """Say how a test ends."""
@@ -106,7 +122,7 @@ class Machine:
                     return answer
                 if name.endswith("which") and any(_names_driver(argument) for argument in arguments):
                     return False if self.is_absent else None
-                is_question = name.endswith((".cuda.is_available", ".cuda.device_count"))
+                is_question = self.origin(function).endswith(_QUESTIONS)
                 return False if self.is_absent and (is_question or self._asks(name)) else None
             case ast.Attribute(attr="is_cuda"):
                 return False
@@ -133,7 +149,8 @@ class Machine:
         """Tell whether an expression is the machine's device, or a name that may hold it."""
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             return False
-        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name_of(node).split(".")[-1].lower()
+        *owners, name = name_of(node).lower().split(".")
+        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name and "cuda" not in owners
         return device_in(node) == self.kind or (is_named and self._holds_own(node, set()))
 
     def _holds_own(self, node: ast.AST, known: set[str]) -> bool:
@@ -215,7 +232,7 @@ class Machine:
     def count(self, node: ast.expr) -> bool:
         """Tell whether an expression counts CUDA devices."""
         if isinstance(node, ast.Call):
-            return name_of(node.func).endswith("cuda.device_count")
+            return self.origin(node.func).endswith(".cuda.device_count")
         values = self.values.get(name_of(node).split(".")[-1], [])
         counts = [isinstance(value, ast.Call) and self.count(value) for value in values]
         return any(counts) and all(

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from patchlock.model.backends import CUDA_OR_CPU
+from patchlock.model.backends import CUDA_OR_CPU, ONNX_MEMORY
 from patchlock.patches.ops._device.guards import dotted
 from patchlock.patches.ops.syntax import last_name
 
@@ -131,8 +131,10 @@ def names_of(nodes: Iterable[ast.AST]) -> Names:
 
 def knows_cuda_or_cpu(names: Names, call: ast.AST | None) -> bool:
     """Tell whether a call is one of a library that computes on CUDA or the CPU, and knows no other device."""
-    if not isinstance(call, ast.Call) or not names.cuda_or_cpu:
+    if not isinstance(call, ast.Call):
         return False
+    if last_name(call.func) in ONNX_MEMORY:
+        return True
     head, dot, rest = dotted(call.func).partition(".")
     origin = names.cuda_or_cpu.get(head, "") + dot + rest
     return any(f"{origin}.".startswith(f"{known}.") for known in CUDA_OR_CPU)

@@ -77,6 +77,7 @@ class Guards:
         flags: names that are true only where CUDA is there.
         counts: names that hold the number of CUDA devices.
         names: all names that the file binds by an import.
+        origins: name → what of `torch.cuda` the file calls so.
         answers: functions of the file that return whether CUDA is there.
         kept: names to which the file gives "cuda" and which keep it, as they name no device: `backend`, `mode`.
         values: name → all that is assigned to it, or is its default.
@@ -88,6 +89,7 @@ class Guards:
     counts: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    origins: Mapping[str, str] = field(default_factory=dict)
     answers: frozenset[str] = frozenset()
     values: Mapping[str, Sequence[ast.expr]] = field(default_factory=dict)
 
@@ -115,12 +117,25 @@ class Guards:
     def counted(self, node: ast.expr) -> bool:
         """Tell whether an expression is the number of CUDA devices."""
         if isinstance(node, ast.Call):
-            return last_name(node.func) == "device_count" and "cuda" in dotted(node.func)
+            name = self._called(node.func)
+            return "cuda" in name and name.endswith(".device_count")
         return last_name(node) in self.counts
 
     def asks(self, test: ast.expr) -> bool:
         """Tell whether a test asks, among other things, whether CUDA is there."""
         return any(isinstance(n, ast.expr) and (self.counted(n) or self._is_flag(n)) for n in ast.walk(test))
+
+    def asks_for_several(self, test: ast.expr) -> bool:
+        """Tell whether a test asks for more than one card."""
+        for node in ast.walk(test):
+            match node:
+                case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int() as number)]):
+                    compare = _COMPARISONS.get(type(op))
+                    if compare is not None and self.counted(left) and not compare(1, number):
+                        return True
+                case _:
+                    pass
+        return False
 
     def questions(self, test: ast.AST) -> Iterator[ast.expr]:
         """Give the calls and names of which the truth of a test is made."""
@@ -136,11 +151,16 @@ class Guards:
 
     def _is_flag(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):
-            name = dotted(node.func)
+            name = self._called(node.func)
             is_method = name.endswith(".is_available") and "cuda" in name.split(".")
             is_known = is_method or name in self.answers or _looks_for_driver(node)
             return is_known or bool(_ASKED.fullmatch(last_name(node.func).lower()))
         return last_name(node) in self.flags
+
+    def _called(self, function: ast.expr) -> str:
+        """Give what is called as text, without the file's own names for what is of `torch.cuda`."""
+        head, dot, rest = dotted(function).partition(".")
+        return self.origins.get(head, head) + dot + rest
 
     def _is_foreign(self, node: ast.AST) -> bool:
         return kind_of(node) not in {"", "cpu", self.kind}
@@ -200,6 +220,8 @@ class Bindings:
     """Those of them that say by how they are written that CUDA is there."""
     imported: frozenset[str]
     """Names that `import` binds."""
+    origins: Mapping[str, str]
+    """Name → what of `torch.cuda` it is: `import torch.cuda as c`, `from torch.cuda import …`, `c = torch.cuda`."""
     returned: Mapping[str, ast.expr]
     """Function → all that it returns, where that is one expression."""
 
@@ -210,6 +232,7 @@ def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
     names: set[str] = {""}
     imported: set[str] = set()
     returned: dict[str, ast.expr] = {}
+    origins: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Name):
             names.add(node.id)
@@ -217,9 +240,15 @@ def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
             names.add(node.attr)
         elif isinstance(node, ast.Import):
             imported.update(alias.asname or alias.name for alias in node.names)
+            origins |= {alias.asname: alias.name for alias in node.names if alias.asname and alias.name == "torch.cuda"}
+        elif isinstance(node, ast.ImportFrom) and node.module in {"torch", "torch.cuda"}:
+            given = {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            origins |= {name: origin for name, origin in given.items() if "cuda" in origin.split(".")}
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 values.setdefault(last_name(target), []).append(node.value)
+                if isinstance(target, ast.Name) and f"{dotted(node.value)}.".startswith("torch.cuda."):
+                    origins[target.id] = dotted(node.value)
         elif isinstance(node, ast.FunctionDef):
             found = [inner.value for one in node.body for inner in ast.walk(one) if isinstance(inner, ast.Return)]
             returned |= {node.name: found[0]} if len(found) == 1 and found[0] is not None else {}
@@ -234,6 +263,7 @@ def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
         names=frozenset(names),
         flags=frozenset(flags),
         imported=frozenset(imported),
+        origins=origins,
         returned=returned,
     )
 
@@ -242,7 +272,7 @@ def guards_of(bindings: Bindings, kind: str) -> Guards:
     """Say which names of a file tell whether CUDA is there, which is taken to be absent."""
     values, names, flags = bindings.values, bindings.names, set(bindings.flags)
     kept = frozenset(name for name in values if not is_device_name(name) and "cuda" in map(kind_of, values[name]))
-    first = Guards(kind=kind, is_absent=True, flags=frozenset(flags), kept=kept)
+    first = Guards(kind=kind, is_absent=True, flags=frozenset(flags), kept=kept, origins=bindings.origins)
     counts = {name for name in names & values.keys() if _are_counts(first, values[name])}
     flags |= {name for name in names & values.keys() if _are_flags(first, values[name])}
     flags -= {name for name in flags & values.keys() if not all(_may_be(first, value) for value in values[name])}
@@ -253,6 +283,7 @@ def guards_of(bindings: Bindings, kind: str) -> Guards:
         counts=frozenset(counts - {""}),
         names=bindings.imported,
         kept=kept,
+        origins=bindings.origins,
         answers=frozenset(
             name for name, value in bindings.returned.items() if first.asks(value) and first.rules_out(value, True)
         ),

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from patchlock.model.patch import OutcomeKind, Refusal
+from patchlock.model.patch import Refusal
 from patchlock.patches.ops._device import calls
 from patchlock.patches.ops._device import changes as device_changes
 from patchlock.patches.ops._device.changes import Change, to_single_precision
@@ -19,8 +19,8 @@ from patchlock.patches.ops._device.choosers import (
     may_be_cuda,
     pairs_of,
 )
-from patchlock.patches.ops._device.guards import Guards, is_device_name, kind_of
-from patchlock.patches.ops._device.strings import ASKS, CHOICES, KINDS, UNCLEAR, is_device, taker, use_of
+from patchlock.patches.ops._device.guards import Guards, dotted, is_device_name, kind_of
+from patchlock.patches.ops._device.strings import ASKS, CHOICES, ITSELF, KINDS, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops._device.wishes import joined, wishes
 from patchlock.patches.ops.syntax import Module, Positioned, last_name
@@ -66,6 +66,8 @@ class Search:
     """The function around the node that is looked at."""
     _reaching: set[int] = dataclasses.field(default_factory=set)
     """Functions in which a change puts the machine's device."""
+    _refused: set[int] = dataclasses.field(default_factory=set)
+    """Functions in which something is refused already."""
     _chosen: set[int] = dataclasses.field(default_factory=set)
     """Statements that belong to a choice that was decided."""
     _revived: set[int] = dataclasses.field(default_factory=set)
@@ -75,10 +77,10 @@ class Search:
 
     def finish(self) -> None:
         """Refuse what takes a GPU only where CUDA is, in functions that never come to the machine's device."""
-        if self._only_cuda and (self.found.refusals or self._asks_for_own()):
+        if self._only_cuda and self._asks_for_own():
             return
         for node, scope in self._only_cuda:
-            if id(scope) not in self._reaching and not self._names_own(scope or self.module.tree):
+            if id(scope) not in self._reaching | self._refused and not self._names_own(scope or self.module.tree):
                 self.found.refusals.append(Refusal.ambiguous(node.lineno, _ONLY_CUDA.format(self.device)))
 
     def _asks_for_own(self) -> bool:
@@ -99,7 +101,8 @@ class Search:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 values = self.guards.values.get(last_name(node), ())
                 is_known = values and not any(isinstance(value, ast.Call) and not kind_of(value) for value in values)
-                if "device" in last_name(node).lower() and not is_known:
+                is_of_cuda = "cuda" in dotted(node).split(".")  # `torch.cuda.device_count`
+                if "device" in last_name(node).lower() and not is_known and not is_of_cuda:
                     return True
             nodes += ast.iter_child_nodes(node)
         return False
@@ -135,6 +138,8 @@ class Search:
                 self._chooser(spot, node, choice)
             case ast.IfExp() if self.device != "cpu" and any(pairs_of(node)):
                 self._choosing_pairs(spot, node)
+            case ast.IfExp() if use_of(spot) == ASKS:
+                self._revive(spot, node)
             case (
                 ast.Subscript(slice=test) | ast.Call(func=ast.Attribute(value=ast.Dict(), attr="get"), args=[test, *_])
             ) if self._is_lost(spot, test, ast.walk(node)):
@@ -167,7 +172,7 @@ class Search:
             case ast.Name() | ast.Attribute() if self._is_foreign_device(spot, node):
                 self._decide(node, device_changes.code(self.module, node, '"cpu"'), is_settled=is_off)
             case _ if self.precision and not is_off and (change := to_single_precision(self.module, spot)):
-                self._decide(node, change, is_settled=False)
+                self._decide(node, change, is_settled=self._is_switched_off(spot))
             case _:
                 pass
 
@@ -224,12 +229,15 @@ class Search:
                     needed = bool(inner.value.value) is is_dead
                     self._answers_here(spot).update((name, needed) for name in _names(inner.targets, ast.Store))
 
-    def _revive(self, spot: Spot, node: ast.If) -> None:
+    def _revive(self, spot: Spot, node: ast.If | ast.IfExp) -> None:
         """`if torch.cuda.is_available(): x = x.cuda()`: where that is all that moves `x`, it asks for the device."""
-        is_right = self.device == "cpu" or self.always or spot.is_dead or self._asks_for_own()
+        is_right = self.device == "cpu" or self.always or spot.is_dead
+        is_right |= isinstance(node, ast.If) and self._asks_for_own()
+        is_right |= self.guards.asks_for_several(node.test)
         if is_right or not self.guards.rules_out(node.test, True) or not self.guards.asks(node.test):
             return
-        inner = [child for statement in node.body for child in ast.walk(statement)]
+        blocks = node.body if isinstance(node, ast.If) else [node.body]
+        inner = [child for one in blocks for child in ast.walk(one)]
         is_moved = any(calls.is_method(self.names, child) or is_device(child) for child in inner)
         is_plain = not any(
             isinstance(child, ast.If | ast.IfExp | ast.While | ast.FunctionDef) for child in inner
@@ -238,7 +246,8 @@ class Search:
             for child in inner
             if isinstance(child, ast.Call) and (function := calls.function_of(self.names, child.func))
         )
-        is_left = self._names_own(spot.function or self.module.tree) or any(id(child) in self._done for child in inner)
+        around = (spot.function or self.module.tree) if isinstance(node, ast.If) else ast.Expression(body=node.orelse)
+        is_left = self._names_own(around) or any(id(child) in self._done for child in inner)
         if not is_moved or not is_plain or is_left or self._wishes(spot, node.test) != []:
             return
         change = device_changes.code(self.module, node.test, _QUESTIONS.get(self.guards.kind, "True"))
@@ -308,6 +317,8 @@ class Search:
 
     def _text(self, spot: Spot, node: ast.expr, *, is_off: bool) -> None:
         use = use_of(spot)
+        if use == ITSELF and self.guards.kind in _QUESTIONS and _is_off(taker(spot)):
+            use = ASKS  # what is switched off is that of the machine's device
         display = spot.parent
         if use in {ASKS, UNCLEAR} or isinstance(display, _DISPLAYS):
             self._remember_only_cuda(spot, node)
@@ -324,6 +335,16 @@ class Search:
             device = device.partition(":")[0] if (field or "").endswith("type") else device
             change = None if use else device_changes.text(self.module, node, device)
             self._decide(node, change, is_settled=is_off or use not in {ASKS, UNCLEAR}, why=use)
+
+    def _is_switched_off(self, spot: Spot) -> bool:
+        """Tell whether a precision is that of an autocast that is off on the machine's device."""
+        call = taker(spot)
+        enabled = (keyword.value for keyword in call.keywords if keyword.arg == "enabled") if call else ()
+        return (
+            call is not None
+            and last_name(call.func) == "autocast"
+            and any(self.guards.rules_out(one, truth=True) for one in enabled)
+        )
 
     def _device_for(self, spot: Spot) -> str:
         """Give the machine's device, or the CPU for a library that knows no other device than CUDA."""
@@ -375,7 +396,7 @@ class Search:
             literals = [literal for literal in cpu_fallbacks(branches) if id(literal) not in self._done]
             if not self.guards.rules_out(branches.test, True) or not self.guards.asks(branches.test):
                 if literals and self._needs_cuda(spot, branches.test):
-                    self.found.refusals.append(Refusal.ambiguous(node.lineno, _UNREACHABLE))
+                    self._refuse(node, _UNREACHABLE)
                 continue
             wanted = self._wishes(spot, branches.test)
             if branches.are_around and wanted and _names(branches.others, ast.Store) & _names(wanted, ast.Load):
@@ -391,7 +412,7 @@ class Search:
         """`match torch.cuda.is_available():`, of which no edit makes another question."""
         inner = [child for case in node.cases for statement in case.body for child in ast.walk(statement)]
         if not spot.is_dead and self._is_lost(spot, node.subject, inner):
-            self.found.refusals.append(Refusal.ambiguous(node.lineno, _UNREACHABLE))
+            self._refuse(node, _UNREACHABLE)
 
     def _is_lost(self, spot: Spot, test: ast.expr, among: Iterable[ast.AST]) -> bool:
         """Tell whether a question for CUDA chooses among devices of which none is the machine's."""
@@ -454,13 +475,17 @@ class Search:
             self.found.settled.append(node)
         elif change is not None and (lost := device_changes.lost(change)):
             why = f"`{lost}` says which card, and would no longer run"
-            self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+            self._refuse(node, why)
         elif change is not None:
             self.found.changes.append(change)
             if self.guards.kind in map(kind_of, ast.walk(change.meant)):
                 self._reaching.add(id(self._scope))
         else:
-            self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+            self._refuse(node, why)
+
+    def _refuse(self, node: ast.expr | ast.stmt, why: str) -> None:
+        self.found.refusals.append(Refusal.ambiguous(node.lineno, why))
+        self._refused.add(id(self._scope))
 
 
 def _iters(loop: ast.AST) -> Iterator[ast.expr]:
@@ -481,6 +506,12 @@ def _names(nodes: Iterable[ast.AST], use: type[ast.expr_context]) -> set[str]:
     """Give the names that code binds or reads."""
     inner = (node for one in nodes for node in ast.walk(one))
     return {last_name(n) for n in inner if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, use)}
+
+
+def _is_off(call: ast.Call | None) -> bool:
+    """Tell whether a call switches autocast off, whatever it is on for."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "enabled"] if call else []
+    return any(isinstance(value, ast.Constant) and value.value is False for value in given)
 
 
 def _is_device_use(spot: Spot) -> bool:
