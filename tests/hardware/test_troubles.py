@@ -169,6 +169,16 @@ def test_a_quoted_message_is_found_and_shown_without_its_marks() -> None:
     )
 
 
+def test_words_of_another_system_are_known_as_such() -> None:
+    says = ['OSError: [WinError 126] x. Error loading "C:\\\\torch\\\\lib\\\\fbgemm.dll"']
+    (found,) = _diagnosed({"title": "t", "host": {"os": "linux", "machine": "x86_64"}, "says": says}).values()
+    assert (found.name, found.confidence) == ("printed-on-another-system", "possible")
+    assert found.title.startswith("the message is known of Windows, and this machine has another system: Microsoft's ")
+    host = {"os": "windows", "machine": "amd64", "devices": [_RADEON]}
+    says = ["CUDA error: no kernel image is available for execution on the device"]
+    assert _diagnosed({"title": "t", "host": host, "says": says}) == {}, "known of other cards, not of other systems"
+
+
 def test_files_for_rocblas_go_into_the_sdk_that_is_installed_first() -> None:
     (remedy,) = ENTRIES["zluda-rocblas-lacks-chip"].remedies
     assert remedy.do.startswith("If HIP SDK 6.4.2 is not installed, install it first")
