@@ -514,6 +514,11 @@ def update_command(
         raise UsageError("say which app, or --all", remedy="see `patchlock status` for what is installed")
     if every and (profile or source or revision or bundle or added or left_out or abort):
         raise UsageError("--all cannot be combined with options for one app", remedy="name the app instead of --all")
+    if os.environ.get("PATCHLOCK_HOST"):
+        raise UsageError(
+            "PATCHLOCK_HOST names another machine, and nothing is updated for one",
+            remedy="to update on this machine, unset PATCHLOCK_HOST",
+        )
     choice = (added, left_out)
 
     def update(app: str, profile: str | None) -> _Updated:
