@@ -49,12 +49,12 @@ def test_commands_for_windows_have_no_prompt(face: Callable[..., Said], monkeypa
     "says",
     [
         pytest.param("runtimeerror: numpy is\n   NOT available", id="wrapped"),
-        pytest.param("was compiled using NumPy 1.x cannot be", id="a part"),
+        pytest.param("> RuntimeError: Numpy is\n> not available", id="quoted"),
     ],
 )
 def test_a_message_is_known_as_a_person_pastes_it(says: str, face: Callable[..., Said]) -> None:
     assert "likely: NumPy 2 is installed with modules that " in (told := face("doctor", "--says", says).stdout)
-    assert f'seen    a program printed "{" ".join(says.split())}"' in told
+    assert 'seen    a program printed "runtimeerror: numpy is not available"' in told.lower()
 
 
 def test_a_likely_trouble_exits_with_zero(face: Callable[..., Said]) -> None:

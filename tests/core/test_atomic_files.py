@@ -90,7 +90,7 @@ def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "pattern"),
-    [("new", r"\.file\.new"), ("patchlock", r"\.file\.patchlock"), (None, r"\.file\.[0-9a-f]{8}\.new")],
+    [("patchlock", r"\.file\.patchlock"), (None, r"\.file\.[0-9a-f]{8}\.new")],
 )
 def test_name_of_the_file_beside(
     suffix: str | None, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,3 +112,15 @@ def test_name_of_the_file_beside(
     assert all(re.fullmatch(pattern, name) for name in seen)
     assert len(set(seen)) == (2 if suffix is None else 1)
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("file", "old")]
+
+
+def test_what_killed_writers_left_goes_and_what_another_one_writes_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    left, living, users = (folder / name for name in (".choice.json.1234abcd.new", ".run.5678cdef.new", "song.new"))
+    for path in (left, living, users):
+        path.write_text("")
+    for path in (left, users):
+        os.utime(path, (time.time() - 7200,) * 2)
+    atomic_files.remove_left(folder)
+    assert sorted(folder.iterdir()) == sorted((living, users))

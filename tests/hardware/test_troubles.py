@@ -142,6 +142,43 @@ def test_words_about_cards_that_are_not_there_get_no_advice_for_them(
         assert remedy.commands == ("patchlock plan {app}", "patchlock install {app} --reinstall")
 
 
+@pytest.mark.parametrize(
+    "says",
+    [
+        "ImportError: libGL.so.1:\ncannot open shared object file:\nNo such file or directory",
+        "cat: notes.txt: No\nsuch file or directory",
+        "CUDA out of memory guard: enabled",
+        "Tip: if you get a CUDA out of memory error, start with --lowvram",
+        "Is the HIP error invalid device function fixed in ROCm 6.4?",
+        "Where is a good tutorial for ffmpeg not found?",
+    ],
+)
+def test_words_that_troubles_share_with_other_messages_are_no_sign(says: str) -> None:
+    for os_name in ("linux", "windows"):
+        for card in (_RADEON, _GEFORCE):
+            host = {"os": os_name, "machine": "x86_64", "devices": [card]}
+            case = {"title": "t", "host": host}
+            assert _diagnosed({**case, "says": says.splitlines()}) == _diagnosed(case)
+
+
+def test_a_quoted_message_is_found_and_shown_without_its_marks() -> None:
+    says = ["> torch.OutOfMemoryError: CUDA out of", "> memory. Tried to allocate 20.00 MiB."]
+    found = _diagnosed({"title": "t", "host": {"os": "linux", "machine": "x86_64"}, "says": says})
+    assert found["out-of-memory"].evidence == (
+        'a program printed "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."',
+    )
+
+
+def test_words_of_another_system_are_known_as_such() -> None:
+    says = ['OSError: [WinError 126] x. Error loading "C:\\\\torch\\\\lib\\\\fbgemm.dll"']
+    (found,) = _diagnosed({"title": "t", "host": {"os": "linux", "machine": "x86_64"}, "says": says}).values()
+    assert (found.name, found.confidence) == ("printed-on-another-system", "possible")
+    assert found.title.startswith("the message is known of Windows, and this machine has another system: Microsoft's ")
+    host = {"os": "windows", "machine": "amd64", "devices": [_RADEON]}
+    says = ["CUDA error: no kernel image is available for execution on the device"]
+    assert _diagnosed({"title": "t", "host": host, "says": says}) == {}, "known of other cards, not of other systems"
+
+
 def test_files_for_rocblas_go_into_the_sdk_that_is_installed_first() -> None:
     (remedy,) = ENTRIES["zluda-rocblas-lacks-chip"].remedies
     assert remedy.do.startswith("If HIP SDK 6.4.2 is not installed, install it first")

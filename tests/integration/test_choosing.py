@@ -358,6 +358,12 @@ def test_install_for_a_recorded_machine_is_refused(
         "error[usage]: PATCHLOCK_HOST names another machine, and nothing is installed for one: `patchlock plan mini "
         "--profile tiny --commit HEAD` shows what would be done there; to install on this machine, unset PATCHLOCK_HOST"
     )
+    done = face("update", "mini")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error[usage]: PATCHLOCK_HOST names another machine, and nothing is updated for one; to update on this machine, "
+        "unset PATCHLOCK_HOST\n"
+    )
     assert not (locked.catalogue.parent / "installed").exists()
     face(*miniature.lock_here())
     planned = face("plan", "mini", "--json")

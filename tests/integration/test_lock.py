@@ -473,9 +473,7 @@ def test_yanked_version_that_upstream_pins_is_locked_and_named(world: World, pat
 def test_pair_that_the_system_stops_is_named_and_the_others_are_locked(world: World, patchlock: Patchlock) -> None:
     other = world.profile.with_name("other.toml")
     other.write_text(world.profile.read_text().replace("specificity = 0", "specificity = 1"))
-    (world.catalogue / "lockfiles" / "mini").mkdir()
-    blocked = world.catalogue / "lockfiles" / "mini" / ".other.linux-x86_64.txt.new"  # where the lock is written first
-    blocked.mkdir()
+    (world.catalogue / "lockfiles" / "mini" / "other.linux-x86_64.txt" / "taken").mkdir(parents=True)
     done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
     states = {pair["file"]: pair["state"] for pair in json.loads(done.stdout)["data"]["pairs"]}
     assert states == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -272,6 +273,27 @@ def test_what_another_install_has_proved_meanwhile_is_taken(installed: Path, pat
         0,
         "mini is installed on tiny and up to date: nothing to do\nnote    not verified: no kernel was computed\n",
     )
+
+
+_MEANWHILE = """
+import os, sys
+from patchlock.operations import _session
+lock = _session.lock
+def late(installation, progress):
+    os.replace(installation.pointer.with_name("current.later"), installation.pointer)
+    return lock(installation, progress)
+_session.lock = late
+from patchlock.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""An install, and another one that ends between its first look and its lock."""
+
+
+def test_what_another_install_ended_after_the_first_look_is_taken(installed: Path, patchlock: Patchlock) -> None:
+    (installed / "current").rename(installed / "current.later")
+    command = [sys.executable, "-P", "-c", _MEANWHILE, "install", "mini"]
+    done = subprocess.run(command, capture_output=True, env=patchlock.env(), text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
 
 
 def test_verify_names_a_package_that_does_not_belong(installed: Path, patchlock: Patchlock) -> None:

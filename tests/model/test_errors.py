@@ -151,10 +151,17 @@ def _on_windows(number: int, path: str) -> OSError:
             id="permission",
         ),
         pytest.param(
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "/a"),
+            FileAccessError,
+            "a file cannot be read or written: no such file or directory (/a); if another patchlock is at work, wait for "
+            "it to end; then run the same command again",
+            id="missing",
+        ),
+        pytest.param(
             OSError("strange"),
             FileAccessError,
             "a file cannot be read or written: strange; "
-            "correct its permissions or choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR",
+            "see what is there, or choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR",
             id="no-number",
         ),
     ],

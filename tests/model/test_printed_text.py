@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchlock.model.printed_text import is_part, pattern, plain
+from patchlock.model.printed_text import pattern, plain
 
 MESSAGE = r"Couldn't find (ffmpeg|avconv) \[code \d+\] ?: NOT on \S+ of [A-Z]+"
 
@@ -17,8 +17,9 @@ MESSAGE = r"Couldn't find (ffmpeg|avconv) \[code \d+\] ?: NOT on \S+ of [A-Z]+"
         "\x1b[31mRuntimeError: \x1b[0mCouldn\u2019t find \x1b[1;4mffmpeg [code 12]: NOT on PATH of ROOT",
         "\x1b]0;a title\x07Couldn't find ffmpeg [code 12] : NOT on PATH of ROOT",
         "  | Couldn`t find\n    ffmpeg [code\r\n 12]: NOT on PATH of\tROOT",
+        "> > Couldn't find\n> > ffmpeg [code 12]: NOT\n>> on PATH\n>\u2502 of ROOT",
     ],
-    ids=["as printed", "lower case", "colours and quotes", "a terminal's title", "wrapped"],
+    ids=["as printed", "lower case", "colours and quotes", "a terminal's title", "wrapped", "quoted"],
 )
 def test_a_message_is_found_however_it_was_pasted(text: str) -> None:
     assert pattern(MESSAGE).search(plain(text))
@@ -31,25 +32,8 @@ def test_a_message_is_found_however_it_was_pasted(text: str) -> None:
         "Couldn't find ffmpeg [code 12]: NOT on PATH of 7",
         "Couldn't findffmpeg [code 12]: NOT on PATH of ROOT",
         "Couldn't find ffprobe [code 12]: NOT on PATH of ROOT",
+        "ffmpeg [code 12]: NOT on PATH of ROOT",
     ],
 )
 def test_another_message_is_not(text: str) -> None:
     assert not pattern(MESSAGE).search(plain(text))
-
-
-@pytest.mark.parametrize(
-    ("text", "is_found"),
-    [
-        ("NVIDIA driver on your system", True),
-        ("'nvidia driver on YOUR'", True),
-        ("driver on your", False),
-        ("the NVIDIA driver on your desk", False),
-        ("your system on driver NVIDIA", False),
-        ("", False),
-    ],
-)
-def test_a_part_is_at_least_half_of_a_message_in_its_order(text: str, is_found: bool) -> None:
-    assert is_part(text, r"Found no NVIDIA driver on your system\b") == is_found
-    assert not is_part(
-        "no NVIDIA driver on", r"Found no NVIDIA driver on your system, install one from the maker's page"
-    )

@@ -137,9 +137,8 @@ def download(seen: AppOverview, *, is_current: bool = False) -> list[tuple[str, 
     from patchlock.model.models import total_text
 
     models = size_lines(seen.model_sizes)
-    unknown = "size not known; " + (
-        "they are installed" if is_current else f"`patchlock plan {seen.app.name}` asks the index"
-    )
+    asks = f"not asked yet: `patchlock plan {seen.app.name}` asks the index for their size"
+    unknown = "size not known; they are installed" if is_current else asks
     return [
         ("packages", total_text(seen.packages, "the index") if seen.packages else unknown),
         *([("models", "\n".join(models))] if models else []),

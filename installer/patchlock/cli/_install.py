@@ -108,7 +108,6 @@ def install_command(
             return 0
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
-    from patchlock.operations import lifecycle
     from patchlock.operations.install_plan import up_to_date
 
     def make(profile: str | None, failed: Mapping[str, str] = MappingProxyType({})) -> Request:
@@ -142,7 +141,6 @@ def install_command(
     if repair:
         _repair(request, as_json)
         return 0
-    lifecycle.wait_for_others(request, _progress.progress(as_json))
     has_failed = bool(stored_choice.read(request.installation.folder).instead)
     receipt = None if fallback or has_failed else up_to_date(request)
     _launcher.write(request.home)
@@ -249,6 +247,14 @@ def _tell_installed(
     instead_of: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Say what was installed, and give the exit code."""
+    if report.was_done:
+        _launcher.write_for(request)
+        if as_json:
+            return _output.succeed("install", _report(request, report.receipt, report))
+        _tell_nothing_to_do(
+            request.app.name, request.profile.name, report.receipt.edited_lock, report.receipt.unverified
+        )
+        return 0
     data = _finish(request, report, as_json=as_json, instead_of=instead_of)
     return _end("install", data, report.unproved, as_json=as_json)
 
@@ -442,7 +448,7 @@ def _report(request: Request, receipt: Receipt, report: InstallResult | None = N
     from patchlock.cli._plan import outcome_data
 
     return {
-        "changed": report is not None,
+        "changed": report is not None and not report.was_done,
         "folder": str(request.installation.folder),
         "receipt": _receipt(receipt),
         "outcomes": [outcome_data(outcome) for outcome in report.outcomes] if report else [],
@@ -507,6 +513,11 @@ def update_command(
         raise UsageError("say which app, or --all", remedy="see `patchlock status` for what is installed")
     if every and (profile or source or revision or bundle or added or left_out or abort):
         raise UsageError("--all cannot be combined with options for one app", remedy="name the app instead of --all")
+    if os.environ.get("PATCHLOCK_HOST"):
+        raise UsageError(
+            "PATCHLOCK_HOST names another machine, and nothing is updated for one",
+            remedy="to update on this machine, unset PATCHLOCK_HOST",
+        )
     choice = (added, left_out)
 
     def update(app: str, profile: str | None) -> _Updated:
@@ -613,7 +624,7 @@ def _update(
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
     if has_models:
         _place_models(request, progress)
-    is_new = has_models or report.receipt.id != before.id
+    is_new = has_models or (report.receipt.id != before.id and not report.was_done)
     return _finish(request, report, as_json=as_json, is_new=is_new), report.unproved
 
 

@@ -28,7 +28,7 @@ def remember(cache: Path, error: PatchlockError, command: str) -> None:
     }
     with contextlib.suppress(OSError):  # the error itself is what a person has to hear
         rows = [*read(cache), row][-_KEPT:]
-        atomic_files.atomic_write(cache / _FILE, json.dumps(rows, indent=1) + "\n", suffix=None, sync=False)
+        atomic_files.atomic_write(cache / _FILE, json.dumps(rows, indent=1) + "\n", sync=False)
 
 
 def read(cache: Path) -> list[dict[str, Any]]:

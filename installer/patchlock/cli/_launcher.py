@@ -51,7 +51,7 @@ def write(home: Path) -> None:
         from patchlock.core import atomic_files
 
         target.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.atomic_write(target, script, mode=0o755, suffix=None)
+        atomic_files.atomic_write(target, script, mode=0o755)
         target.chmod(0o755)
 
 

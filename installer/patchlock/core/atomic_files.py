@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -9,18 +10,19 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from patchlock.model.identities import Sha256
 
+_AGE = 3600.0
+"""Seconds; nothing of ours writes one file for as long."""
 _PATIENCE = 10.0
 """Seconds for children of a killed patchlock to end, which look for their parent now and then."""
 
 
 def atomic_write(
-    path: Path, data: str | bytes, *, mode: int = 0o666, suffix: str | None = "new", sync: bool = True
+    path: Path, data: str | bytes, *, mode: int = 0o666, suffix: str | None = None, sync: bool = True
 ) -> None:
     """Write a file beside its place, and put it there; killed anywhere, the old file is whole.
 
@@ -28,15 +30,15 @@ def atomic_write(
         path: its place; the folder is there.
         data: a text is written as UTF-8, its line ends as they are.
         mode: permissions of a new file, less the umask; one that is there keeps its own.
-        suffix: ends the name of the file beside, `.NAME.SUFFIX`, which a killed patchlock leaves; None makes one up,
-            for a file that several processes may write at once.
+        suffix: ends the name of the file beside, `.NAME.SUFFIX`, which a killed patchlock leaves; None makes one up
+            that no other process has, which `remove_left` removes.
         sync: whether it outlasts a power cut too; a cache whose readers take no half of a file need not wait for that.
     """
     with _replacing(path, mode, suffix, sync) as file:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
-def atomic_copy(source: Path, path: Path, *, mode: int = 0o666, suffix: str | None = "new") -> None:
+def atomic_copy(source: Path, path: Path, *, mode: int = 0o666, suffix: str | None = None) -> None:
     """Copy a file's bytes to a place as `atomic_write` writes them."""
     with source.open("rb") as read, _replacing(path, mode, suffix, sync=True) as file:
         shutil.copyfileobj(read, file)
@@ -48,7 +50,7 @@ def atomic_blocks(path: Path, blocks: Iterable[bytes], *, mode: int = 0o666) -> 
         file.writelines(blocks)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _replacing(path: Path, mode: int, suffix: str | None, sync: bool) -> Iterator[BinaryIO]:
     beside = path.with_name(f".{path.name}.{suffix or f'{os.urandom(4).hex()}.new'}")
     try:
@@ -62,6 +64,14 @@ def _replacing(path: Path, mode: int, suffix: str | None, sync: bool) -> Iterato
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what killed writers left beside files of a folder; what is young may be a living one's."""
+    for file in folder.glob(".*.new"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime > _AGE:
+                file.unlink()
 
 
 def sync(path: Path) -> None:

@@ -196,7 +196,7 @@ def _installed(path: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_files.atomic_write(path, text, suffix=None, sync=False)
+    atomic_files.atomic_write(path, text, sync=False)
 
 
 def _path(folder: Path, sha256: Sha256) -> Path:

@@ -192,7 +192,7 @@ def write(packed: PackedWheel, folder: Path) -> Path:
     """Put a wheel of ours into a folder, whole or not at all; gives its path."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / packed.filename
-    atomic_files.atomic_write(target, packed.data, suffix=None)
+    atomic_files.atomic_write(target, packed.data)
     return target
 
 

@@ -79,4 +79,4 @@ def _kept(cache: Path, sha256: Sha256) -> int | None:
 def _keep(cache: Path, sha256: Sha256, size: int) -> None:
     path = _path(cache, sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_files.atomic_write(path, str(size), suffix=None, sync=False)
+    atomic_files.atomic_write(path, str(size), sync=False)

@@ -52,7 +52,7 @@ def take_lease(cache: Path, home: Path) -> None:
     lease = cache / _LEASES / hashlib.sha256(os.fsencode(place)).hexdigest()[:_KEY]
     if not lease.is_file():
         lease.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.atomic_write(lease, os.fsencode(place) + b"\n", suffix=None)  # two commands may begin at once
+        atomic_files.atomic_write(lease, os.fsencode(place) + b"\n")
 
 
 def homes(cache: Path, home: Path) -> tuple[Path, ...]:

@@ -250,8 +250,7 @@ def clear(installation: Installation) -> None:
     remove_tree(partial(installation))
     folders = tuple(installation.environments.iterdir()) if installation.environments.is_dir() else ()
     for folder in (installation.folder, *folders):
-        for file in folder.glob(".*.new"):
-            file.unlink()
+        atomic_files.remove_left(folder)
     for folder in folders:
         if not (folder / RECEIPT).exists():  # one that cannot be read may be of a newer patchlock
             remove_tree(folder)

@@ -44,7 +44,7 @@ def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSiz
     found = ModelSize(bytes=sum(sizes.values()), unknown=len(files) - len(sizes))
     path = _path(digest, cache)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_files.atomic_write(path, json.dumps(dataclasses.asdict(found)), suffix=None, sync=False)
+    atomic_files.atomic_write(path, json.dumps(dataclasses.asdict(found)), sync=False)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from patchlock.hardware import preflight
@@ -17,6 +17,8 @@ from patchlock.model.needs import Resource
 from patchlock.model.package_managers import System
 from patchlock.model.policy import Family
 from patchlock.model.troubles import CONFIDENCES, Condition, Confidence, Observations, Remedy, Shell, Sign, Trouble
+
+_SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +55,16 @@ def diagnose(
         families: which versions of binary distributions fit together.
         is_planned: whether the packages are those that a profile would install.
     """
+    entries = tuple(entries)
     facts = dataclasses.replace(collect_facts(recording, cards, families), is_planned=is_planned)
     found: dict[tuple[str, str], Finding] = {}
     for entry in entries:
         if (finding := _found(entry, facts)) is not None:
             same = found.get((finding.name, finding.title))
             found[finding.name, finding.title] = _joined(same, finding) if same is not None else finding
+    if facts.said and not any(finding.is_said for finding in found.values()):
+        for finding in _of_another_system(entries, facts):
+            found[finding.name, finding.title] = finding
     return tuple(sorted(found.values(), key=lambda finding: (-CONFIDENCES.index(finding.confidence), finding.name)))
 
 
@@ -211,6 +217,40 @@ def _is_of_others(vendors: tuple[str, ...], facts: Observations) -> bool:
     there = {one.device.vendor for one in facts.devices} & set(VENDORS)
     host = facts.recording.host
     return bool(vendors and there) and not there & set(vendors) and not host.container and not host.is_wsl
+
+
+def _of_another_system(entries: tuple[Trouble, ...], facts: Observations) -> Iterator[Finding]:
+    """Answer words that are known of another operating system alone."""
+    shell: Shell = "powershell" if facts.recording.host.os == "windows" else "sh"
+
+    def told(entry: Trouble, os: str) -> Finding | None:
+        there = dataclasses.replace(facts.recording, host=Host(os=os, machine=""), packages={})
+        seen = _found(entry, dataclasses.replace(facts, recording=there, devices=()))
+        return seen if seen is not None and seen.is_said else None
+
+    for entry in entries:
+        seen = {name: found for os, name in _SYSTEMS.items() if (found := told(entry, os)) is not None}
+        if not seen or told(entry, facts.recording.host.os) is not None:
+            continue
+        yield Finding(
+            name="printed-on-another-system",
+            title=f"the message is known of {' and '.join(seen)}, and this machine has another system: {entry.title}",
+            why=entry.why,
+            confidence="possible",
+            evidence=next(iter(seen.values())).evidence,
+            is_said=True,
+            remedies=(
+                Remedy(
+                    do="Run the same command on the machine that printed it, which says what to do there.",
+                    where=Condition(),
+                    shell=shell,
+                    commands=(),
+                    proof="patchlock doctor {app}",
+                    proof_shell=shell,
+                ),
+            ),
+            sources=entry.sources,
+        )
 
 
 def _of_another_maker(entry: Trouble, evidence: list[str], facts: Observations) -> Finding:

@@ -495,8 +495,11 @@ def from_os(error: OSError) -> PatchlockError:
             remedy="free some room and run the same command again",
         )
     reason = (error.strerror or str(error) or type(error).__name__).lower()
-    return FileAccessError(
-        f"a file cannot be read or written: {reason}",
-        where=place,
-        remedy="correct its permissions or choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR",
-    )
+    others = "choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR"
+    if isinstance(error, FileNotFoundError):
+        remedy = "if another patchlock is at work, wait for it to end; then run the same command again"
+    elif isinstance(error, PermissionError) or getattr(error, "winerror", None) == 5:
+        remedy = f"correct its permissions or {others}"
+    else:
+        remedy = f"see what is there, or {others}"
+    return FileAccessError(f"a file cannot be read or written: {reason}", where=place, remedy=remedy)

@@ -12,13 +12,22 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 _QUOTES = re.compile('["`\u2018\u2019\u201c\u201d]')
 _PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z]*|.", re.DOTALL)
 """Parts of an expression: an escape, a set of characters, what begins a group, a character."""
-_FEWEST = 4
-"""Words that a part of a message has at least; fewer stand in too many others."""
+_QUOTED = re.compile(r"^[ \t]*(?:[>|\u2502][ \t]?)+", re.MULTILINE)
+"""What mail, forums and frames of a terminal write before each line."""
 
 
 def plain(text: str) -> str:
     """Write a text as it is compared."""
-    return _QUOTES.sub("'", _ESCAPES.sub("", text)).lower()
+    return _folded(unquoted(text))
+
+
+def unquoted(text: str) -> str:
+    """Leave out colours, and the marks of a quotation before its lines."""
+    return _QUOTED.sub("", _ESCAPES.sub("", text))
+
+
+def _folded(text: str) -> str:
+    return _QUOTES.sub("'", text).lower()
 
 
 def pattern(expression: str) -> re.Pattern[str]:
@@ -37,13 +46,5 @@ def _tolerant(part: str, following: str) -> str:
     if part.startswith(("\\", "(?")):
         return part
     if part.startswith("["):
-        return re.sub(r"\\.|.", lambda found: found[0] if found[0].startswith("\\") else plain(found[0]), part)
-    return plain(part)
-
-
-def is_part(text: str, expression: str) -> bool:
-    """Say whether a text is a part of the message for which an expression is written: half of its words or more."""
-    told, words = re.findall(r"\w+", plain(text)), re.findall(r"\w+", re.sub(r"\\[A-Za-z]", " ", plain(expression)))
-    if len(told) < max(_FEWEST, len(words) / 2):
-        return False
-    return any(words[at : at + len(told)] == told for at in range(len(words) - len(told) + 1))
+        return re.sub(r"\\.|.", lambda found: found[0] if found[0].startswith("\\") else _folded(found[0]), part)
+    return _folded(part)

@@ -25,26 +25,32 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         progress: told when another patchlock has to end first.
         needs_source: git will work in the source, so that it must be whole.
     """
+    with lock(request.installation, progress) as held, begun(request, needs_source=needs_source):
+        yield held
+
+
+@contextlib.contextmanager
+def begun(request: Request, *, needs_source: bool = True) -> Iterator[None]:
+    """Work on an installation whose lock is held, as `hold_installation` says."""
     installation = request.installation
     old_folders.remove()
-    with lock(installation, progress) as held:
-        cache_pruning.take_lease(request.cache, request.home)
-        clear(installation)
-        if installation.source.exists() and needs_source:
-            clone.require_whole(installation.source, installation.app)
-        source = without_secrets(upstream_cache.absolute_address(request.source)) if request.source is not None else ""
-        generations.write_journal(installation, Unfinished(source=source))
-        try:
-            yield held
-        except UpstreamError:  # the commit or the source is wrong, and nothing was begun
-            installation.journal.unlink(missing_ok=True)
-            raise
-        except PatchlockError as error:
-            if installation.journal.exists():  # else all is as it was
-                failure = "; ".join((error.what, *error.evidence))
-                generations.write_journal(installation, Unfinished(source=source, failure=failure))
-            raise
+    cache_pruning.take_lease(request.cache, request.home)
+    clear(installation)
+    if installation.source.exists() and needs_source:
+        clone.require_whole(installation.source, installation.app)
+    source = without_secrets(upstream_cache.absolute_address(request.source)) if request.source is not None else ""
+    generations.write_journal(installation, Unfinished(source=source))
+    try:
+        yield
+    except UpstreamError:  # the commit or the source is wrong, and nothing was begun
         installation.journal.unlink(missing_ok=True)
+        raise
+    except PatchlockError as error:
+        if installation.journal.exists():  # else all is as it was
+            failure = "; ".join((error.what, *error.evidence))
+            generations.write_journal(installation, Unfinished(source=source, failure=failure))
+        raise
+    installation.journal.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

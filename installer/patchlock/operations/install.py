@@ -32,7 +32,7 @@ from patchlock.model.models import models_for
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
 from patchlock.operations import _session, missing_imports, readiness
-from patchlock.operations.install_plan import built_here, inputs_digest
+from patchlock.operations.install_plan import built_here, inputs_digest, up_to_date
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
 from patchlock.verify import checks, proof, sounds, start
@@ -60,6 +60,8 @@ class InstallResult:
     not read."""
     computed: int
     """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
+    was_done: bool = False
+    """Whether another patchlock has installed exactly that in the meantime; nothing of the above was done then."""
     unproved: VerifyError | None
     """That nothing was computed on a device, which somebody has to want."""
 
@@ -89,6 +91,7 @@ def install(
         PatchlockError: one of its other kinds; the generation in use is as it was.
     """
     started = time.monotonic()
+    is_needed = up_to_date(request) is None
     require_possible(request.app, request.profile, request.platform)
     request.catalogue.require_trusted()
     with progress.stage("preflight"):
@@ -108,11 +111,15 @@ def install(
             progress.note(f"built from source on this machine, which may take minutes: {', '.join(built)}")
             for doubt in sdist_declarations.failing_builds(lock.packages, request.cache):
                 progress.note(f"warning: {doubt}")
-    with _session.hold_installation(request, progress) as held:
+    with contextlib.ExitStack() as stack:
+        held = stack.enter_context(_session.lock(request.installation, progress))
         before = stored_choice.read(request.installation.folder)
         if request.kept is not None:
             kept = dataclasses.replace(request.kept, instead=before.instead)
             stored_choice.write(request.installation.folder, kept)
+        if is_needed and not before.instead and (done := up_to_date(request)) is not None:
+            return _was_done(done, ready.notes)
+        stack.enter_context(_session.begun(request))
         with progress.stage("source"):
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
@@ -139,6 +146,20 @@ def install(
         warnings=warnings,
         computed=computed,
         unproved=_unproved(request) if is_unproved else None,
+    )
+
+
+def _was_done(receipt: Receipt, notes: tuple[str, ...]) -> InstallResult:
+    return InstallResult(
+        receipt=receipt,
+        outcomes=(),
+        merged=(),
+        seconds=0.0,
+        notes=notes,
+        warnings=(),
+        computed=0,
+        unproved=None,
+        was_done=True,
     )
 
 

@@ -24,13 +24,6 @@ from patchlock.operations import _menu_entries, _session
 from patchlock.worktree import clone, move, trees
 
 
-def wait_for_others(request: Request, progress: Progress) -> None:
-    """Wait while another patchlock works on the installation: what that proves need not be proved again."""
-    if file_lock.is_held(request.installation.lock):
-        with _session.lock(request.installation, progress):
-            pass
-
-
 def rollback(request: Request, progress: Progress) -> Receipt:
     """Go back to the generation made before the one in use, environment and source together.
 

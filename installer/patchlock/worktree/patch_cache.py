@@ -110,7 +110,7 @@ class _Cached:
             text = _rendered(self._answers[file])
             whole = f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
             with contextlib.suppress(OSError):
-                atomic_files.atomic_write(file, whole, suffix=None, sync=False)
+                atomic_files.atomic_write(file, whole, sync=False)
 
     def _file(self, path: PurePosixPath, data: bytes) -> Path:
         name = code_digest.digest_of([(str(path), data)])

@@ -24,7 +24,7 @@ _MAKERS = ("conda", "store")
 _SHOWN = 160
 """Letters of a line that a program printed."""
 _PASTED = 20
-"""Lines that a person pastes of a message; a log has more, and its messages are whole."""
+"""Lines that a person pastes of a message; of a log, which has more, only the message is shown."""
 
 
 def condition(table: Table) -> Condition:
@@ -239,35 +239,32 @@ def _no_packages(table: Table, key: str) -> Iterator[Test]:
 
 @dataclasses.dataclass(frozen=True)
 class _Says:
-    """A test of what programs printed, and the expressions that it looks for."""
+    """A test of what programs printed."""
 
-    expressions: tuple[str, ...]
     words: tuple[re.Pattern[str], ...]
-    """The same, for texts that are plain."""
+    """For texts that are plain."""
 
     def __call__(self, facts: Observations) -> str | None:
         # One search in the whole text is many times as fast as one in each of thousands of lines.
         likely = [found for word in self.words if (found := word.search(facts.said))]
         says = facts.recording.says
         if not likely:
-            parts = says if len(says) <= _PASTED else ()
-            line = next((line for line in parts for one in self.expressions if printed_text.is_part(line, one)), None)
-            return _printed(line) if line is not None else None
+            return None
         for line in says:
             if any(found.re.search(printed_text.plain(line)) for found in likely):
                 return _printed(line)
         # A terminal has broken it into several lines.
-        return _printed(" ".join(says) if len(says) <= _PASTED else likely[0][0])
+        return _printed("\n".join(says) if len(says) <= _PASTED else likely[0][0])
 
 
 def _printed(line: str) -> str:
-    words = " ".join(line.split())
+    words = " ".join(printed_text.unquoted(line).split())
     return f'a program printed "{words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"}"'
 
 
 def _says(table: Table, key: str) -> Iterator[Test]:
     sound = tuple(text for text in table.texts(key) if _regex(table, key, text) is not None)
-    yield _Says(sound, tuple(map(printed_text.pattern, sound)))
+    yield _Says(tuple(map(printed_text.pattern, sound)))
 
 
 def _rule(table: Table, key: str) -> Iterator[Test]:
