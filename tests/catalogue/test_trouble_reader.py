@@ -204,7 +204,7 @@ def test_condition_does_not_hold(tmp_path: Path, condition: str) -> None:
 )  # fmt: skip
 def test_confidence_is_that_of_the_strongest_sign(tmp_path: Path, text: str, confidence: str | None) -> None:
     found = doctor.diagnose(RECORDING, (), _catalogue(tmp_path, HEAD + text + REMEDY).troubles())
-    assert [finding.confidence for finding in found] == ([confidence] if confidence else [])
+    assert [finding.confidence for finding in found if finding.name == "t"] == ([confidence] if confidence else [])
 
 
 def test_the_surest_comes_first_and_only_remedies_for_this_machine(tmp_path: Path) -> None:
