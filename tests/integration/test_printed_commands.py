@@ -153,6 +153,7 @@ OTHERS_OF_MESSAGES = {
     r"git config --global --add safe.directory": "run as printed: tests/worktree/test_foreign_owner.py",
     r"git -C X checkout -- ": "run as printed: tests/integration/test_bad_input.py",
     r"install -Dm644 ": "run as printed: tests/integration/test_front_door.py",
+    r"git -C X restore --staged --source": "needs the move that unstaged; tests/worktree/test_moves_trials.py reads it",
     r"git -C X add |X X (--abort|--continue|X)$": (
         "needs the conflict that it ends; run as printed: tests/worktree/test_clone_patches_git_conflicts.py"
     ),

@@ -202,7 +202,7 @@ def test_all_places_of_all_files_are_named_at_once() -> None:
     assert error is not None
     assert [text[: text.index("it" if "CPU" in text else "ambiguous")] for text in error.evidence] == [
         "one: a.py: line 2: ",
-        "one: b.py: line 1: ",
         "one: a.py:1: ",
+        "one: b.py:1: ",
         "one: c.py:1: ",
     ]

@@ -84,13 +84,13 @@ def completions_command(shell: str) -> None:
     SHELL is bash, zsh, fish or powershell.
 
     \b
-    Example, for this window:
-      source <(patchlock completions bash)
-      source <(patchlock completions zsh)
+    Example:
       patchlock completions fish | source
       patchlock completions powershell | Out-String | Invoke-Expression
+      source <(patchlock completions bash)
+      source <(patchlock completions zsh)
 
-    For every window: https://patchlock.github.io/patchlock/install/#shell-completion
+    These are for this window. For every window: https://patchlock.github.io/patchlock/install/#shell-completion
     """
     from patchlock.cli._commands import patchlock
 
