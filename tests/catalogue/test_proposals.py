@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 from conftest import ROOT
@@ -14,7 +13,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.proposals import (
-    _cuda_guards,
     _gpu_packages,
     conda_packages,
     device_switches,
@@ -23,18 +21,16 @@ from patchlock.catalogue.proposals import (
     importers,
     module_repairs,
     narrowing,
-    onnx_builds,
     own_metadata,
     project_facts,
     removed_interfaces,
     requirement_choice,
     requirement_repairs,
-    shared_sets,
     submodules,
     system_needs,
 )
 from patchlock.catalogue.proposals._line_patches import MissingModule
-from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
+from patchlock.catalogue.proposals.findings import Finding, Issue
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
@@ -43,12 +39,11 @@ from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Expect
-from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
-from patchlock.patches.ops.requirements.ops import RenameRequirement, SetRequirement
+from patchlock.patches.ops.requirements.ops import SetRequirement
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
@@ -656,338 +651,3 @@ def test_issues_are_ranked_by_what_they_stop() -> None:
         ("device-helper", "stops the first use"),
         ("sdist-only", "slower"),
     ]
-
-
-# --- patches that apply together --------------------------------------------------------------------------------------
-
-
-def test_narrowed_patch_of_a_set_stays_before_what_goes_after_it() -> None:
-    device = Catalogue(root=ROOT).shared("device-helper")
-    files = tree(
-        {
-            "a.py": 'import torch\nx = f(torch.device("cuda"), dtype=torch.float16)\n',
-            "b.py": "import torch\nm = torch.cuda.get_device_properties(0).total_memory\n",
-        }
-    )
-
-    fitted = narrowing.fit(
-        [SetChoice(name=device.name, why="x")], [], {device.name: device}, files, (), ("cpu",), Memoized()
-    )
-
-    own = [one.written.patch for one in fitted.sections]
-    assert fitted.problems == ()
-    assert [patch.id for patch in own] == ["device-helper-on-cpu", "device-helper-in-single-precision"]
-    assert [own[0].paths, own[1].after] == [("a.py",), ("device-helper-on-cpu",)]
-    assert {str(one.path) for one in fitted.outcomes} == {"a.py"}
-
-
-def test_patch_that_finds_nothing_is_not_written() -> None:
-    device = Catalogue(root=ROOT).shared("device-helper")
-    files = tree({"a.py": "import torch\n", "r.txt": "xformers\n"})
-    (used,) = repaired("xformers\n", "r.txt").sections
-    patch = dataclasses.replace(used.written.patch, id="idle", paths=("a.py",))
-    idle = dataclasses.replace(used, written=dataclasses.replace(used.written, patch=patch))
-
-    fitted = narrowing.fit([], [used, idle], {device.name: device}, files, (), ("cuda-linux", "cpu"), Memoized())
-
-    assert [one.written.patch.id for one in fitted.sections] == ["no-xformers"]  # which finds something on cpu alone
-
-
-def test_patches_are_narrowed_for_every_profile_that_is_named() -> None:
-    device = Catalogue(root=ROOT).shared("device-helper")
-    files = tree({"a.py": 'import torch\nx = f(torch.device("cuda"))\n', "b.py": "s = torch.cuda.Stream()\n"})
-
-    def left_out(*profiles: str) -> tuple[str, ...]:
-        chosen = [SetChoice(name=device.name, why="x")]
-        return narrowing.fit(chosen, [], {device.name: device}, files, (), profiles, Memoized()).sets[0].without
-
-    assert left_out("cpu") == ("device-helper-on-cpu", "device-helper-in-single-precision")
-    assert set(left_out("cpu", "mps-macos", "xpu-linux")) - set(left_out("cpu")) == {
-        "device-helper-on-metal",
-        "device-helper-on-xpu",
-    }
-
-
-def test_patches_that_follow_a_narrowed_one_stay_behind_it(tmp_path: Path) -> None:
-    calls = (ROOT / "patches/shared/torch-load-weights-only.toml").read_text()
-    follower = """
-[[patch]]
-id = "later"
-why = "it writes to the same place"
-source = "https://e.org"
-op = "replace-text"
-paths = ["good.py"]
-after = ["calls"]
-old = "(path"
-new = "(other"
-
-[[patch.ensure]]
-check = "lacks"
-text = "(path"
-"""
-    (tmp_path / "patches/shared").mkdir(parents=True)
-    (tmp_path / "patches/shared/loading.toml").write_text(calls + follower)
-    one = Catalogue(root=tmp_path).shared("loading")
-    files = tree({"good.py": "import torch\ntorch.load(path)\n", "bad.py": "import torch\ntorch.load(path, **more)\n"})
-
-    fitted = narrowing.fit(
-        [SetChoice(name="loading", why="x")], [], {"loading": one}, files, ("r.txt",), ("cpu",), Memoized()
-    )
-
-    assert [section.written.patch.id for section in fitted.sections] == ["loading-calls", "loading-later"]
-    assert fitted.problems == ()
-    assert fitted.sets == ()
-
-
-def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
-    device = Catalogue(root=ROOT).shared("device-helper")
-    text = (
-        "import torch\n"
-        "model = load().cuda()\n"
-        "x = model.half()\n"
-        "def best():\n"
-        "    if torch.cuda.is_available():\n"
-        '        device = "cuda"\n'
-        "    else:\n"
-        '        device = "cpu"\n'
-        "    return device\n"
-    )
-    files = tree({"a.py": text})
-    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
-
-    told: list[str] = []
-    ((_, issues),) = shared_sets.examine([device], known, Memoized(), told.append)
-
-    assert [(findings.stops(one), [(place.line, place.text) for place in one.found]) for one in issues] == [
-        ("stops the first use", [(2, "model = load().cuda()")]),
-        ("slower", [(3, "x = model.half()"), (8, 'device = "cpu" (for mps-macos)')]),
-    ]
-    assert issues[1].means == (
-        "on the CPU half precision is slow, and kernels without it fail; "
-        "its code takes the CPU there, although there is a GPU"
-    )
-    assert told == ["looking at file 1 of 1"]
-
-
-@pytest.mark.parametrize(
-    ("line", "means"),
-    [
-        (
-            "phonemizer<3.3",
-            "phonemizer<3.3 imports pkg_resources, which setuptools 82 removed, and requires no older one",
-        ),
-        ("phonemizer", ""),
-        ("phonemizer>=3.3", ""),
-        ("librosa==0.10.2", ""),
-        ("jieba", ""),
-        ("webrtcvad", "webrtcvad imports pkg_resources, which setuptools 82 removed, and requires no older one"),
-    ],
-)
-def test_pkg_resources_is_brought_to_what_imports_it_in_every_version_that_is_allowed(line: str, means: str) -> None:
-    one = Catalogue(root=ROOT).shared("setuptools-pkg-resources")
-    files = tree({"requirements.txt": f"{line}\n"})
-    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
-    requirement = Requirement(line)
-    asked = {canonicalize_name(requirement.name): (LocatedRequirement(requirement=requirement, found=place),)}
-    known = shared_sets.Tree(files=files, asked=asked, imports=Imports(files), requirement_files=())
-
-    found = shared_sets.examine([one], known, Memoized())
-
-    assert [issue.means for _, issues in found for issue in issues] == ([means] if means else [])
-
-
-@pytest.mark.parametrize(
-    ("code", "is_chosen"),
-    [
-        pytest.param("import deepspeed\n", True, id="as-the-module-is-imported"),
-        pytest.param("def f(use):\n    if use:\n        import deepspeed\n", False, id="where-it-is-used"),
-        pytest.param("try:\n    import deepspeed\nexcept ImportError:\n    pass\n", False, id="guarded"),
-    ],
-)
-def test_deepspeed_keeps_from_starting_only_where_a_module_imports_it(code: str, is_chosen: bool) -> None:
-    one = Catalogue(root=ROOT).shared("deepspeed-optional")
-    files = tree({"a.py": code, "requirements.txt": "deepspeed==0.8.3\n"})
-    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="deepspeed==0.8.3")
-    asked = shared_sets.LocatedRequirement(requirement=Requirement("deepspeed==0.8.3"), found=place)
-    imports = Imports(files, Trees(files))
-    known = shared_sets.Tree(
-        files=files, asked={canonicalize_name("deepspeed"): (asked,)}, imports=imports, requirement_files=()
-    )
-
-    found = shared_sets.examine([one], known, Memoized())
-
-    assert [[place.line for place in issue.found] for _, (issue,) in found] == ([[1, 1]] if is_chosen else [])
-    (issue,) = repaired("deepspeed==0.8.3\n").issues
-    assert (issue.name, findings.stops(issue)) == ("needs-compiler", "stops the first use")
-
-
-def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_them() -> None:
-    code = {
-        "b.py": "def f():\n    import torch.cuda\n",
-        "a.py": "from torch import nn\nimport torchaudio\n",
-        "c.py": "import os\nfrom . import torch\n",
-        "d.py": "import numpy\n",
-    }
-    trees = Trees(tree(code))
-    found = Imports(tree(code), trees)
-
-    assert [(str(one.found), one.module) for one in found.of(["torch"])] == [
-        ("a.py:1: from torch import nn", "torch"),
-        ("b.py:2: import torch.cuda", "torch.cuda"),
-    ]
-    assert {str(path) for path in trees.parsed} == {"a.py", "b.py", "c.py"}
-    assert [one.module for one in found.all()] == ["torch", "torchaudio", "torch.cuda", "os", "numpy"]
-
-
-@pytest.mark.parametrize(
-    ("code", "line", "more", "wanted", "told"),
-    [
-        pytest.param(
-            'session(providers=["CUDAExecutionProvider"])\n',
-            "onnxruntime",
-            "torch",
-            {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
-            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider",
-            id="asks-for-cuda",
-        ),
-        pytest.param(
-            "session(providers=ort.get_available_providers())\n",
-            "onnxruntime>=1.20",
-            "torch",
-            {"onnxruntime-gpu==1.23.2": ("cuda-linux",), "onnxruntime-directml>=1.20": ("directml-vega",)},
-            "there is no build that fits for rocm-linux",
-            id="asks-for-what-there-is",
-        ),
-        pytest.param(
-            'session(providers=["CUDAExecutionProvider"])\n',
-            "onnxruntime",
-            "",
-            {"onnxruntime-gpu[cuda,cudnn]==1.23.2": ("cuda-linux",)},
-            "those of the extras count once the code calls onnxruntime.preload_dlls()",
-            id="without-torch",
-        ),
-        pytest.param(
-            'session(providers=["CUDAExecutionProvider"])\n',
-            "onnxruntime>=1.24",
-            "torch",
-            {},
-            "there is no build that fits for cuda-linux, rocm-linux",
-            id="too-new",
-        ),
-        pytest.param(
-            'if "CPUExecutionProvider" in ort.get_available_providers():\n    session(providers=["CUDAExecutionProvider"])\n',
-            'onnxruntime<1.20; python_version < "3.10"\nonnxruntime<2,>=1.20; python_version >= "3.10"',
-            "torch",
-            {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
-            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider; "
-            "there is no build that fits for rocm-linux",
-            id="line-for-another-python",
-        ),
-        pytest.param(
-            "session(providers=ort.get_available_providers())\n",
-            'onnxruntime<1.20; python_version < "3.10"\nonnxruntime<2,>=1.20; python_version >= "3.10"',
-            "torch",
-            {"onnxruntime-gpu==1.23.2": ("cuda-linux",), "onnxruntime-directml<2,>=1.20": ("directml-vega",)},
-            "",
-            id="bounds-of-the-line-that-holds",
-        ),
-        pytest.param(
-            "session()\n",
-            "onnxruntime",
-            "torch",
-            {},
-            "upstream's requirements_gpu.txt:1 asks for onnxruntime-gpu",
-            id="asks-for-nothing",
-        ),
-    ],
-)
-def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_card(
-    code: str, line: str, more: str, wanted: dict[str, tuple[str, ...]], told: str
-) -> None:
-    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n", "requirements_gpu.txt": "onnxruntime-gpu\n"})
-    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
-    located = [LocatedRequirement(requirement=Requirement(one), found=place) for one in line.split("\n")]
-    patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
-    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
-    other = [one for one in requirement_choice.candidates(files) if str(one.path) == "requirements_gpu.txt"]
-
-    sections, (issue,) = onnx_builds.repair(
-        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
-    )
-
-    renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
-    assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
-    assert told in issue.remedy
-    assert findings.stops(issue) == "slower"
-
-
-def _holds(requirement: Requirement, profile: Profile) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate({"python_version": str(profile.python)})
-
-
-def test_reason_is_that_of_the_patch_that_finds_the_place() -> None:
-    files = tree({"a.py": 'session(["CUDAExecutionProvider", "CPUExecutionProvider"])\n'})
-    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files), requirement_files=())
-
-    ((_, (issue,)),) = shared_sets.examine([Catalogue(root=ROOT).shared(onnx_builds.SET)], known, Memoized())
-
-    assert findings.stops(issue) == "slower"
-    assert issue.means == (
-        "without a CUDA provider, an ONNX Runtime session that requests it warns at every start and runs on the CPU"
-    )
-
-
-def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
-    text = '[project]\nname = "a"\ndependencies = ["onnxruntime"]\n[project.optional-dependencies]\ngpu = ["onnxruntime-gpu"]\n'
-    files = tree({"pyproject.toml": text})
-    place = Finding(path=PurePosixPath("pyproject.toml"), line=3, text="onnxruntime")
-    located = LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)
-    known = shared_sets.Tree(
-        files=files,
-        asked={canonicalize_name("onnxruntime"): (located,)},
-        imports=Imports(files),
-        requirement_files=("pyproject.toml",),
-    )
-    one = Catalogue(root=ROOT).shared(onnx_builds.SET)
-    lists = requirement_choice.candidates(files)
-    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=one.patches)
-
-    assert shared_sets.examine([one], known, Memoized()) == ()
-    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", _holds, has_torch=True)
-    assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")
-
-
-@pytest.mark.parametrize(("torch", "holds"), [("2.4.1", False), ("2.6.0", True), ("", True)])
-def test_issue_is_told_only_where_it_holds_with_the_locked_version(torch: str, *, holds: bool) -> None:
-    issue = Issue(name="torch-load-weights-only", title="", means="", found=(), remedy="")
-    versions = {canonicalize_name("torch"): Version(torch)} if torch else {}
-
-    assert shared_sets.holds(issue, versions) is holds
-
-
-GUARDED = """
-if torch.cuda.is_available():
-    use(device="cuda")
-elif ready and "CUDAExecutionProvider" in providers:
-    use(device="cuda")
-else:
-    use(device="cuda")
-if not has_cuda or eager:
-    use(device="cuda")
-def only_there():
-    use(device="cuda")
-if HAS_CUDA:
-    only_there()
-"""
-
-
-def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
-    lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
-    assert lines & {3, 5, 7, 9, 11} == {3, 5, 11}
-
-
-def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:
-    place = Finding(path=PurePosixPath("remote/api.py"), line=1, text="import pkg_resources")
-    issue = Issue(name="old-module", title="", means="", found=(place,), remedy="")
-    told = [findings.stops(findings.at_start_of(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
-    assert told == ["stops the start", "stops the first use"]
