@@ -633,6 +633,21 @@ def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[st
     assert device_switches.read(Trees(tree({"a.py": code}))) == tuple(f"upstream uses {one}" for one in wanted)
 
 
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("from faster_whisper import WhisperModel\n", "faster_whisper"),
+        ('w = import_module("ctranslate2")\n', "ctranslate2"),
+        ("from faster_whisper.audio import pad_or_trim\n", ""),
+    ],
+)
+def test_what_computes_on_the_cpu_without_cuda_is_named(code: str, name: str) -> None:
+    known = f"upstream computes with {name}, which knows only CUDA and the CPU"
+    assert device_switches.on_cpu_without_cuda(Trees(tree({"a.py": code}))) == (
+        (f"{known}; without CUDA the patches give it the CPU: a.py:1",) if name else ()
+    )
+
+
 def test_issues_are_ranked_by_what_they_stop() -> None:
     def issue(name: str, places: int) -> Issue:
         found = tuple(Finding(path=PurePosixPath("a.py"), line=n, text="x") for n in range(places))

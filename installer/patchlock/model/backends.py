@@ -115,13 +115,30 @@ BACK_ENDS: Mapping[str, BackEnd] = {
     "xpu": BackEnd(device="xpu", built_for="xpu", first_seconds=300, seconds=120),
 }
 
-CUDA_OR_CPU = ("ctranslate2", "faster_whisper", "stable_whisper.load_faster_whisper", "whisperx.load_model")
+CUDA_OR_CPU = (
+    "ctranslate2",
+    "faster_whisper",
+    "stable_whisper.load_faster_whisper",
+    "whisperx.load_model",
+    "whisperx.asr",
+)
 """Modules and functions that compute with CTranslate2, which has no other devices.
 
 Source: https://opennmt.net/CTranslate2/python/ctranslate2.Translator.html (possible values are: cpu, cuda, auto)
 """
 
-ONNX_MEMORY = ("bind_input", "bind_output", "ortvalue_from_numpy", "ortvalue_from_shape_and_type")
+CUDA_OR_CPU_MODELS = frozenset(
+    {"WhisperModel", "Translator", "Generator", "Encoder", "Whisper", "Wav2Vec2", "Wav2Vec2Bert", "load_model"}
+)
+"""What of them takes the device as its second argument, where that is not named."""
+
+CUDA_HALVES = frozenset({"float16", "bfloat16", "int8_float16", "int8_bfloat16"})
+"""Compute types that CTranslate2 refuses on the CPU.
+
+Source: https://opennmt.net/CTranslate2/quantization.html (implicit type conversion on load).
+"""
+
+ONNX_MEMORY = ("bind_input", "bind_output", "ortvalue_from_numpy", "ortvalue_from_shape_and_type", "OrtDevice.make")
 """Functions of ONNX Runtime that take the device in whose memory a value lies, and know none of PyTorch's others.
 
 Source: https://onnxruntime.ai/docs/api/python/api_summary.html (device_type: e.g. cpu, cuda, cann)

@@ -297,6 +297,7 @@ def _draft(
             *_of_python(draft, wanted.profile),
             *_of_container(clone, draft, wanted.catalogue),
             *device_switches.read(trees),
+            *device_switches.on_cpu_without_cuda(trees),
         ),
     )
     return whole, commands

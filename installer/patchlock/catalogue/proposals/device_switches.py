@@ -1,4 +1,4 @@
-"""Which devices an app takes only where an environment variable says so; pure."""
+"""Which devices an app takes only where an environment variable says so, or cannot take at all; pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from patchlock.model.backends import BACK_ENDS
+from patchlock.model.backends import BACK_ENDS, CUDA_OR_CPU, CUDA_OR_CPU_MODELS
 from patchlock.patches.import_graph import Trees
 
 _TITLES = {"cuda": "CUDA", "mps": "Metal", "xpu": "XPU"}
 _DEVICES = {one.device: _TITLES.get(one.device, one.device) for one in BACK_ENDS.values() if one.device != "cpu"}
+_CUDA_OR_CPU = frozenset(name.split(".")[0] for name in CUDA_OR_CPU)
 _OFF = frozenset({"", "0", "false", "no", "off", "none"})
 
 
@@ -19,6 +20,32 @@ def read(trees: Trees) -> tuple[str, ...]:
     paths = (path for path in sorted(trees.files) if path.suffix == ".py")
     reading = (path for path in paths if any(word in trees.files[path] for word in (b"environ", b"getenv")))
     return tuple(dict.fromkeys(remark for path in reading for remark in _of_file(trees, path)))
+
+
+def on_cpu_without_cuda(trees: Trees) -> tuple[str, ...]:
+    """Say that a library which knows no other card than CUDA's computes on the CPU, with the first place."""
+    for path in sorted(trees.files):
+        tree = trees.of(path) if any(name.encode() in trees.files[path] for name in _CUDA_OR_CPU) else None
+        for node in ast.walk(tree) if tree is not None else ():
+            for name in _CUDA_OR_CPU.intersection(_loaded(node)):
+                what = f"upstream computes with {name}, which knows only CUDA and the CPU"
+                return (f"{what}; without CUDA the patches give it the CPU: {path}:{getattr(node, 'lineno', 1)}",)
+    return ()
+
+
+def _loaded(node: ast.AST) -> Iterator[str]:
+    """Name the libraries that code imports whole, or with what takes a device."""
+    match node:
+        case ast.Import(names=aliases):
+            yield from (alias.name.split(".")[0] for alias in aliases)
+        case ast.ImportFrom(module=str() as module, names=aliases, level=0):
+            yield from (module.split(".")[0] for alias in aliases if alias.name in CUDA_OR_CPU_MODELS)
+        case ast.Call(
+            func=ast.Name(id=function) | ast.Attribute(attr=function), args=[ast.Constant(value=str() as name)]
+        ):
+            yield name.split(".")[0] if function == "import_module" else ""
+        case _:
+            pass
 
 
 def _of_file(trees: Trees, path: PurePosixPath) -> Iterator[str]:
