@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
-from patchlock.model.backends import CUDA_OR_CPU, ONNX_MEMORY
-from patchlock.patches.postconditions._answers import Answers
+from patchlock.model.backends import CUDA_HALVES, CUDA_OR_CPU, CUDA_OR_CPU_MODELS, ONNX_MEMORY
+from patchlock.patches.postconditions._answers import Answers, unmatched
 from patchlock.patches.postconditions._newer_python import parse
-from patchlock.patches.postconditions._reaching import falls_back, lost_choices, unmatched
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
 _ASKED = re.compile(r"cuda(:\d*)?(%[dsi]|\{0?\})?")
@@ -24,6 +23,7 @@ _BEARABLE = re.compile(
 )
 """Functions of `torch.cuda` that do not fail where there is no CUDA; every other one may."""
 _CPU = "it takes the CPU where there is no CUDA; let it take `{}` there"
+_AUTOCAST = "it switches autocast off for CUDA alone; name `{}` there"
 _ONLY_CUDA = "it takes a GPU only where there is CUDA; let it take `{}` there"
 _SWITCHED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype")
 _WORDS = re.compile(
@@ -34,6 +34,7 @@ _WORDS = re.compile(
     "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
     "|Tab|TabItem|Accordion|display"
 )
+_LIBRARIES = frozenset(known.split(".")[0] for known in CUDA_OR_CPU)
 _OFFERED = ("Radio", "Dropdown", "Choice", "CheckboxGroup", "selectbox", "radio")
 _OTHER_THINGS = re.compile(
     r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
@@ -87,22 +88,22 @@ class WithoutCuda:
         modules, functions = _imports(nodes)
         origins = absent.origins
         answers = Answers(tree, absent)
-        marked = _marked(data, [*functions, kind, *answers.words])
+        libraries = [name for name, origin in origins.items() if origin.split(".")[0] in _LIBRARIES]
+        marked = _marked(data, [*functions, kind, *answers.words, *libraries])
         reached = absent.reached(tree.body, marked)
         for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):
                 yield place.node.lineno, f"it calls torch.cuda.{function}, which fails without CUDA"
             taker = _taker(place, origins)
-            if self.device != "cpu" and not taker and falls_back(absent, present, place):
-                yield place.node.lineno, _CPU.format(kind)
             if taker and device_in(place.node) not in {"", "cpu", "cuda"}:
                 yield place.node.lineno, f"it gives {taker} a device that it does not know"
+            if self.device != "cpu" and isinstance(place.node, ast.Call):
+                yield from ((place.node.lineno, why) for why in _told_wrong(place.node, absent))
+            if kind in {"mps", "xpu"} and _is_cuda_switched_off(place.node, modules, functions):
+                yield place.node.lineno, _AUTOCAST.format(kind)
         if self.device != "cpu":
             free = [place for place in reached if not _taker(place, origins)]
-            lost = {
-                *lost_choices(absent, present, tree, free, lambda one: bool(_unbearable(one, modules, functions))),
-                *answers.lost(free, present),
-            }
+            lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))}
             yield from ((line, _CPU.format(kind)) for line in lost)
             with_cuda = present.reached(tree.body, marked)
             lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, origins))
@@ -139,7 +140,7 @@ class WithoutCuda:
                 if isinstance(call, ast.Call) and name_of(call.func).split(".")[-1] in _TYPES:
                     yield "it asks for a tensor type of CUDA"
             case ast.Constant(value="cuda") if kind in {"mps", "xpu"} and _switches_off(place):
-                yield f"it switches autocast off for CUDA alone; name `{kind}` there"
+                yield _AUTOCAST.format(kind)
             case _ if self.precision and _is_half(place) and not _is_off(place, machine):
                 yield "it asks for half precision"
             case _ if _is_asked(node) and self._is_request(place):
@@ -317,19 +318,52 @@ def _taker(place: Around, origins: Mapping[str, str]) -> str:
 def _library(node: ast.Call, origins: Mapping[str, str]) -> str:
     """Name what is called of a library that knows CUDA and the CPU alone, or ""."""
     first, *rest = name_of(node.func).split(".")
-    if [first, *rest][-1] in ONNX_MEMORY:
+    if any(f".{name_of(node.func)}".endswith(f".{known}") for known in ONNX_MEMORY):
         return name_of(node.func).lstrip("?.")
     called = ".".join([origins.get(first, ""), *rest])
-    return called if any(called == known or called.startswith(f"{known}.") for known in CUDA_OR_CPU) else ""
+    return called if _is_cuda_or_cpu(called) else ""
+
+
+def _is_cuda_or_cpu(origin: str) -> bool:
+    return any(origin == known or origin.startswith(f"{known}.") for known in CUDA_OR_CPU)
+
+
+def _told_wrong(call: ast.Call, machine: Machine) -> Iterator[str]:
+    """Say what a library that knows CUDA and the CPU alone is told although it has to compute on the CPU."""
+    called = _library(call, machine.origins)
+    if not _is_cuda_or_cpu(called):
+        return
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    seconds = call.args[1:2] if called.split(".")[-1] in CUDA_OR_CPU_MODELS else []
+    device = seconds[0] if seconds and not isinstance(call.args[0], ast.Starred) else given.get("device")
+    leaves = [device.body, device.orelse] if isinstance(device, ast.IfExp) else [device] if device else []
+    if not all(isinstance(leaf, ast.Constant | ast.Starred) for leaf in leaves):
+        yield f"it gives {called} a device that it may not know; let it be `cpu`"
+    if machine.may_say(given.get("compute_type"), CUDA_HALVES):
+        yield f"it lets {called} compute in half precision, which it refuses on the CPU"
+    for one in machine.values.get(name_of(given[None]).split(".")[-1], []) if None in given else []:
+        keys = [getattr(key, "value", "") for key in one.keys] if isinstance(one, ast.Dict) else []
+        if "device" in [*keys, *(keyword.arg for keyword in getattr(one, "keywords", []))]:
+            yield f"it gives {called} a device that stands in a mapping; name `cpu` in the call"
+
+
+def _called_of_cuda(node: ast.Call, modules: set[str], functions: dict[str, str]) -> str:
+    owner, cuda, function = name_of(node.func).partition(".cuda.")
+    return function if cuda and owner.split(".")[-1] in modules else functions.get(name_of(node.func), "")
+
+
+def _is_cuda_switched_off(node: ast.expr, modules: set[str], functions: dict[str, str]) -> bool:
+    """Tell whether an expression is `torch.cuda.amp.autocast(enabled=False)`."""
+    if not isinstance(node, ast.Call) or _called_of_cuda(node, modules, functions) != "amp.autocast":
+        return False
+    return any(isinstance(one, ast.Constant) and one.value is False for one in [*node.args[:1], *_enabled(node)])
 
 
 def _unbearable(node: ast.expr, modules: set[str], functions: dict[str, str]) -> str:
     """Name the function of `torch.cuda` that is called and may fail, or ""."""
     if not isinstance(node, ast.Call):
         return ""
-    owner, cuda, function = name_of(node.func).partition(".cuda.")
-    if not cuda or owner.split(".")[-1] not in modules:
-        function = functions.get(name_of(node.func), "")
+    function = _called_of_cuda(node, modules, functions)
     is_nowhere = function == "device" and len(node.args) == 1 and ast.unparse(node.args[0]) == "-1"
     return "" if _BEARABLE.fullmatch(function) or is_nowhere else function
 

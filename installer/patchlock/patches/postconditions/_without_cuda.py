@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 _DEVICES = re.compile(r"(cuda|maia|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
 _SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
+_IMPORTERS = ("import_module", "__import__")
+_DRIVER = re.compile(r"(.*/)?nvidia-smi(\s.*)?|/(dev|proc)/.*nvidia.*")
 _QUESTIONS = (".cuda.is_available", ".cuda.device_count")
 _QUESTION = re.compile(r"(is|has|use|using|with|enable|detect|check|can)_|avail|enabled")
 
@@ -63,6 +65,8 @@ class Machine:
                         self._remember(target, value)
                         if isinstance(value, ast.Attribute) and "cuda" in name_of(value).split("."):
                             self.origins[name_of(target)] = name_of(value)
+                        elif isinstance(value, ast.Call) and name_of(value.func).endswith(_IMPORTERS) and value.args:
+                            self.origins[name_of(target)] = str(getattr(value.args[0], "value", ""))
                 case (
                     ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
                 ):
@@ -120,10 +124,10 @@ class Machine:
                     answer = self.outcome(self._answers[name])
                     self._open.discard(name)
                     return answer
-                if name.endswith("which") and any(_names_driver(argument) for argument in arguments):
+                if name.endswith("which") and any(map(names_driver, arguments)):
                     return False if self.is_absent else None
                 is_question = self.origin(function).endswith(_QUESTIONS)
-                return False if self.is_absent and (is_question or self._asks(name)) else None
+                return False if self.is_absent and (is_question or self.asks(name)) else None
             case ast.Attribute(attr="is_cuda"):
                 return False
             case ast.Name() | ast.Attribute():
@@ -145,12 +149,29 @@ class Machine:
         devices = {device_in(value) for value in self.values.get(name_of(node).split(".")[-1], ())}
         return devices.pop() if len(devices) == 1 else ""
 
+    def may_say(self, node: ast.expr | None, texts: Collection[str], known: frozenset[str] = frozenset()) -> bool:
+        """Tell whether an expression may be one of some texts, as far as the file says."""
+        match node:
+            case ast.Constant(value=value):
+                return value in texts
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                outcome = self.outcome(test)
+                left = [body] * (outcome is not False) + [orelse] * (outcome is not True)
+                return any(self.may_say(one, texts, known) for one in left)
+            case ast.BoolOp(values=values):
+                return any(self.may_say(one, texts, known) for one in values)
+            case ast.Name(id=name) if name not in known:
+                return any(self.may_say(one, texts, known | {name}) for one in self.values.get(name, ()))
+            case _:
+                return False
+
     def may_be_own(self, node: ast.expr) -> bool:
         """Tell whether an expression is the machine's device, or a name that may hold it."""
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             return False
         *owners, name = name_of(node).lower().split(".")
-        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name and "cuda" not in owners
+        is_torch = "cuda" in owners or (owners, name) == (["torch"], "device")
+        is_named = isinstance(node, ast.Name | ast.Attribute) and "device" in name and not is_torch
         return device_in(node) == self.kind or (is_named and self._holds_own(node, set()))
 
     def _holds_own(self, node: ast.AST, known: set[str]) -> bool:
@@ -184,33 +205,8 @@ class Machine:
         is_read = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
         return is_read and self.said(node) == "cuda"
 
-    def is_wanted(self, test: ast.expr, *, is_alone: bool = True) -> bool:
-        """Tell whether a test for CUDA also asks what somebody wants, or what else there is."""
-        match test:
-            case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
-                return self.is_wanted(inner, is_alone=is_alone)
-            case ast.BoolOp(values=values):
-                return any(self.is_wanted(value, is_alone=False) for value in values)
-            case ast.Compare(left=left, comparators=[right]):
-                sides = [left, right, *getattr(right, "elts", [])]
-                return any(map(device_in, sides)) or self.outcome(test) is None
-            case ast.Call(func=ast.Attribute(attr="startswith"), args=[prefix]):
-                return bool(device_in(prefix))
-            case ast.Name() | ast.Attribute():
-                return self._is_wish(name_of(test).split(".")[-1], is_alone=is_alone)
-            case _:
-                return self.outcome(test) is None
-
-    def _is_wish(self, name: str, *, is_alone: bool) -> bool:
-        values = [] if name in self._open else self.values.get(name, [])
-        if not values:
-            return not is_alone
-        self._open.add(name)
-        told = [self.is_wanted(value, is_alone=is_alone) for value in values if self._is_telling(value)]
-        self._open.discard(name)
-        return any(told) or not told
-
-    def _asks(self, name: str) -> bool:
+    def asks(self, name: str) -> bool:
+        """Tell whether a name says that it asks for CUDA."""
         last = name.rsplit(".", maxsplit=1)[-1].lower()
         return bool(_SAYS_CUDA.search(last.replace("_", " ")) and _QUESTION.search(last))
 
@@ -222,9 +218,9 @@ class Machine:
         self._open.discard(name)
         if ends:
             is_known = ends == {False} and any(self._is_telling(value) for value in self.values[name])
-            is_known |= ends == {False} and (name.lower() == "cuda" or self._asks(name))
+            is_known |= ends == {False} and (name.lower() == "cuda" or self.asks(name))
             return False if is_known else None
-        return False if name.lower() == "cuda" or self._asks(name) else None
+        return False if name.lower() == "cuda" or self.asks(name) else None
 
     def _is_telling(self, value: ast.expr) -> bool:
         return not isinstance(value, ast.Constant)
@@ -377,9 +373,10 @@ class Machine:
         return self.is_absent and is_range and isinstance(source, ast.Call) and self.count(source.args[0])
 
 
-def _names_driver(node: ast.expr) -> bool:
-    """Tell whether an expression names the program that only NVIDIA's driver brings."""
-    return isinstance(node, ast.Constant) and node.value == "nvidia-smi"
+def names_driver(argument: ast.expr) -> bool:
+    """Tell whether an argument names the program or a file that only NVIDIA's driver brings."""
+    parts = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
+    return any(isinstance(one, ast.Constant) and bool(_DRIVER.fullmatch(str(one.value))) for one in parts)
 
 
 def _compared(left: int, op: ast.cmpop, right: int) -> bool | None:
