@@ -65,6 +65,19 @@ def test_patch_that_finds_nothing_is_not_written() -> None:
     assert [one.written.patch.id for one in fitted.sections] == ["no-xformers"]  # which finds something on cpu alone
 
 
+def test_an_answer_that_takes_the_cpu_is_named_where_no_device_is() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    asking = "import torch\nr = Reader(gpu=torch.cuda.is_available())\n"
+    files = tree({"a.py": 'import torch\nx = f(torch.device("cuda"))\n', "b.py": asking})
+
+    fitted = narrowing.fit(
+        [SetChoice(name=device.name, why="x")], [], {device.name: device}, files, (), ("xpu-linux",), Memoized()
+    )
+
+    why = "Not in b.py: line 2: it takes the CPU where there is no CUDA; let it take `xpu` there."
+    assert [(one.written.patch.id, one.comment) for one in fitted.sections] == [("device-helper-on-xpu", why)]
+
+
 def test_patches_are_narrowed_for_every_profile_that_is_named() -> None:
     device = Catalogue(root=ROOT).shared("device-helper")
     files = tree({"a.py": 'import torch\nx = f(torch.device("cuda"))\n', "b.py": "s = torch.cuda.Stream()\n"})

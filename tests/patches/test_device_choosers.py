@@ -101,8 +101,35 @@ CHANGES = [
     pytest.param(
         MPS,
         f'{WHISPER}m = WhisperModel(name, device="cuda", compute_type="float16")\nx.to("cuda")\n',
-        f'{WHISPER}m = WhisperModel(name, device="cpu", compute_type="float16")\nx.to("mps")\n',
+        f'{WHISPER}m = WhisperModel(name, device="cpu", compute_type="float32")\nx.to("mps")\n',
         id="named",
+    ),
+    pytest.param(
+        XPU,
+        "class A:\n    def f(self, d):\n        self.m = ctranslate2.models.Whisper(p, device=d)\nimport ctranslate2\n",
+        'class A:\n    def f(self, d):\n        self.m = ctranslate2.models.Whisper(p, device="cpu")\nimport ctranslate2\n',
+        id="from-elsewhere",
+    ),
+    pytest.param(
+        MPS,
+        'w = import_module("faster_whisper")\nm = w.WhisperModel(\n    name,\n    device=self.config.device,\n)\n',
+        'w = import_module("faster_whisper")\nm = w.WhisperModel(\n    name,\n    device="cpu",\n)\n',
+        id="of-another-file-by-a-module-that-is-asked-for",
+    ),
+    pytest.param(
+        XPU,
+        f'{WHISPER}t = "float16" if device != "cpu" else "int8"\nm = WhisperModel(name, device, compute_type=t)\n',
+        f'{WHISPER}t = "float16" if device != "cpu" else "int8"\nm = WhisperModel(name, "cpu", compute_type="float32")\n',
+        id="half-precision-unless-on-the-cpu",
+    ),
+    pytest.param(
+        XPU,
+        "with torch.cuda.amp.autocast(enabled=False), torch.cuda.amp.autocast():\n    f()\n",
+        'with torch.autocast("xpu", enabled=False), torch.cuda.amp.autocast():\n    f()\n',
+        id="autocast-of-cuda-that-is-switched-off",
+    ),
+    pytest.param(
+        MPS, 'd = ort.OrtDevice.make("cuda", 0)\n', 'd = ort.OrtDevice.make("cpu", 0)\n', id="device-of-onnx-runtime"
     ),
     pytest.param(
         MPS,
@@ -147,6 +174,11 @@ LEFT = [
         MPS,
         f'{WHISPER}m = WhisperModel(name, device="cuda" if torch.cuda.is_available() else "cpu")\n',
         id="it-knows-the-cpu",
+    ),
+    pytest.param(
+        MPS,
+        f'{WHISPER}t = "float16" if torch.cuda.is_available() else "int8"\nm = WhisperModel(name, compute_type=t)\n',
+        id="it-knows-the-precision-of-the-cpu",
     ),
     pytest.param(MPS, f'{WHISPER}o = {{"kinds": 3}}\nm = WhisperModel(o["cuda"], *o, **o)\n', id="no-device"),
 ]  # fmt: skip
@@ -255,6 +287,11 @@ ALONE += [
         id="moved",
     ),
     pytest.param(
+        f'if {ASK}:\n    p.to(torch.device("cuda"))\n',
+        'if torch.xpu.is_available():\n    p.to(torch.device("xpu"))\n',
+        id="moved-to-a-device-of-torch",
+    ),
+    pytest.param(
         f'd = "cpu"\nif not cpu:\n    d = "cuda" if {ASK} else d\n',
         'd = "cpu"\nif not cpu:\n    d = "xpu" if torch.xpu.is_available() else d\n',
         id="else-what-it-was",
@@ -329,12 +366,14 @@ SEEN_BY_THE_ENSURE = [
     pytest.param('d = "xpu" if getattr(torch, "cuda").is_available() else "cpu"\n', 1, id="by-a-text"),
     pytest.param('d = "xpu" if torch.backends.cuda.is_built() else "cpu"\n', 1, id="built"),
     pytest.param('d = "xpu" if run(["nvidia-smi"]).returncode == 0 else "cpu"\n', 1, id="driver"),
+    pytest.param(f'm = load(map_location=None if {ASK} else "cpu")\nm.eval()\nm(x)\n', 1, id="never-moved"),
     pytest.param('d = "xpu" if os.path.exists("/dev/nvidia0") else "cpu"\n', 1, id="file-of-the-driver"),
 ]  # fmt: skip
 
 
 DECIDES_NO_DEVICE = [
     f'p.load(map_location=None if {ASK} else "cpu")\n',
+    f'm = load(map_location=None if {ASK} else "cpu")\nm.to(d)\nm(x)\n',
     f'print("xpu" if ok else "cpu", f"{{\'GPU\' if {ASK} else \'cpu\'}}")\n',
     f'n = int({ASK}) + int(torch.xpu.is_available())\nd = "xpu" if n else "cpu"\n',
     f"f(dtype=f16 if {ASK} else f32, pin_memory={ASK})\n",
@@ -440,6 +479,28 @@ def test_on_the_cpu_a_choice_stays_as_it_is() -> None:
     assert locate(CPU, chosen("use_gpu and torch.cuda.is_available()")).edits == ()
 
 
-def test_the_ensure_sees_a_device_that_a_library_does_not_know() -> None:
-    why = "it gives faster_whisper.WhisperModel a device that it does not know"
-    assert ensure_of(MPS).problems(PATH, f'{WHISPER}WhisperModel(name, device="mps")\n'.encode()) == (f"line 2: {why}",)
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('WhisperModel(name, device="mps")', "it gives faster_whisper.WhisperModel a device that it does not know"),
+        (
+            "WhisperModel(name, device)",
+            "it gives faster_whisper.WhisperModel a device that it may not know; let it be `cpu`",
+        ),
+        (
+            'WhisperModel(name, compute_type="float16")',
+            "it lets faster_whisper.WhisperModel compute in half precision, which it refuses on the CPU",
+        ),
+        ("torch.cuda.amp.autocast(enabled=False)", "it switches autocast off for CUDA alone; name `mps` there"),
+    ],
+)
+def test_the_ensure_sees_what_a_library_is_told_wrong(line: str, why: str) -> None:
+    assert ensure_of(MPS).problems(PATH, f"{WHISPER}{line}\n".encode()) == (f"line 2: {why}",)
+
+
+def test_a_mapping_that_holds_the_device_of_a_library_is_refused() -> None:
+    text = f'{WHISPER}o = {{"device": "cuda"}}\nm = WhisperModel(name, **o)\n'
+    assert [one.line for one in locate(MPS, text).refusals] == [3]
+    assert ensure_of(MPS).problems(PATH, text.replace("cuda", "mps").encode()) == (
+        "line 3: it gives faster_whisper.WhisperModel a device that stands in a mapping; name `cpu` in the call",
+    )

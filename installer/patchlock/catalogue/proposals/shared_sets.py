@@ -136,8 +136,15 @@ class _Site:
     @property
     def why(self) -> str:
         """Say what happens without the patch, a clause."""
-        is_device = self.patch.op_name == "device-literals"
-        return _OVER_TO_CPU if is_device and (self.is_guarded or _is_elsewhere(self.patch)) else self.patch.why
+        return (
+            _OVER_TO_CPU
+            if _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
+            else self.patch.why
+        )
+
+
+def _is_device(patch: Patch) -> bool:
+    return patch.op_name == "device-literals"
 
 
 def _is_elsewhere(patch: Patch) -> bool:
@@ -215,6 +222,8 @@ def _sites(
         data = tree.files.get(path, b"")
         for name, patches in wanted[path].items():
             mentioned = [patch for patch in patches if targets.mentions(data, patch.literal)]
+            if not targets.mentions(data, ("cuda",)):  # what only is given a device there has another file's
+                mentioned = [patch for patch in mentioned if not (_is_device(patch) and _is_elsewhere(patch))]
             source = decode(path, data) if mentioned else None
             if isinstance(source, SourceText):
                 found[name] += _in_file(mentioned, source, evaluator)
@@ -236,7 +245,7 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             continue
         scope = f" (for {', '.join(patch.profiles)})" if _is_elsewhere(patch) else ""
         where = evaluator.locate(patch.op, source)
-        guarded = _guarded(source) if patch.op_name == "device-literals" else frozenset()
+        guarded = _guarded(source) if _is_device(patch) else frozenset()
         for line, text in (
             *((site.line, site.text) for site in where.sites),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),

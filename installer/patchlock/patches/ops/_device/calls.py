@@ -7,10 +7,10 @@ without CUDA lacks (`AssertionError`); compared with the source of the CPU build
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from patchlock.model.backends import CUDA_OR_CPU, ONNX_MEMORY
+from patchlock.model.backends import CUDA_OR_CPU, CUDA_OR_CPU_MODELS, ONNX_MEMORY
 from patchlock.patches.ops._device.guards import dotted
 from patchlock.patches.ops.syntax import last_name
 
@@ -118,6 +118,8 @@ def names_of(nodes: Iterable[ast.AST]) -> Names:
                 top = alias.name.split(".")[0]
                 libraries[alias.asname or top] = alias.name if alias.asname else top
                 modules |= {alias.asname} if alias.asname and alias.name == "torch" else set()
+        elif isinstance(node, ast.Assign) and (module := _imported_by_call(node.value)):
+            libraries |= {last_name(target): module for target in node.targets}
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("torch.cuda"):
             before = (node.module or "").removeprefix("torch.cuda").removeprefix(".")
             for alias in node.names:
@@ -129,15 +131,35 @@ def names_of(nodes: Iterable[ast.AST]) -> Names:
     return Names(modules=frozenset(modules), functions=functions, cuda_or_cpu=cuda_or_cpu)
 
 
+def _imported_by_call(node: ast.expr) -> str:
+    """Name the module that `import_module("a.b")` gives, "" for anything else."""
+    match node:
+        case ast.Call(func=function, args=[ast.Constant(value=str() as module), *_]):
+            return module if last_name(function) in {"import_module", "__import__"} else ""
+        case _:
+            return ""
+
+
 def knows_cuda_or_cpu(names: Names, call: ast.AST | None) -> bool:
     """Tell whether a call is one of a library that computes on CUDA or the CPU, and knows no other device."""
     if not isinstance(call, ast.Call):
         return False
-    if last_name(call.func) in ONNX_MEMORY:
-        return True
+    called = dotted(call.func) or last_name(call.func)
+    return any(f".{called}".endswith(f".{known}") for known in ONNX_MEMORY) or is_of_ctranslate2(names, call)
+
+
+def is_of_ctranslate2(names: Names, call: ast.Call) -> bool:
+    """Tell whether a call is one of CTranslate2, or of what computes with it."""
     head, dot, rest = dotted(call.func).partition(".")
     origin = names.cuda_or_cpu.get(head, "") + dot + rest
     return any(f"{origin}.".startswith(f"{known}.") for known in CUDA_OR_CPU)
+
+
+def told(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Give the arguments of a call of CTranslate2 by their names, "" for the contents of a mapping."""
+    if last_name(call.func) in CUDA_OR_CPU_MODELS and not any(isinstance(one, ast.Starred) for one in call.args[:2]):
+        yield from (("device", value) for value in call.args[1:2])
+    yield from ((keyword.arg or "", keyword.value) for keyword in call.keywords)
 
 
 def function_of(names: Names, node: ast.expr) -> str:

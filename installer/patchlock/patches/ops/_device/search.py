@@ -6,6 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from patchlock.model.backends import CUDA_HALVES
 from patchlock.model.patch import Refusal
 from patchlock.patches.ops._device import calls
 from patchlock.patches.ops._device import changes as device_changes
@@ -101,8 +102,8 @@ class Search:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 values = self.guards.values.get(last_name(node), ())
                 is_known = values and not any(isinstance(value, ast.Call) and not kind_of(value) for value in values)
-                is_of_cuda = "cuda" in dotted(node).split(".")  # `torch.cuda.device_count`
-                if "device" in last_name(node).lower() and not is_known and not is_of_cuda:
+                is_of_torch = "cuda" in dotted(node).split(".") or dotted(node) == "torch.device"
+                if "device" in last_name(node).lower() and not is_known and not is_of_torch:
                     return True
             nodes += ast.iter_child_nodes(node)
         return False
@@ -151,6 +152,8 @@ class Search:
                 for test in one.values[:-1]
             ):
                 self._decide(node, None, is_settled=is_off, why=_UNREACHABLE)
+            case ast.Call() if self.device != "cpu" and not is_off and calls.is_of_ctranslate2(self.names, node):
+                self._tell_ctranslate2(node)
             case ast.Call() if calls.is_method(self.names, node):
                 self._remember_only_cuda(spot, node)
                 change = None if is_off else device_changes.move_to_device(self.module, node, self.device)
@@ -356,6 +359,37 @@ class Search:
         values = self.guards.values.get(last_name(node), ())
         return is_given and self._device_for(spot) != self.device and any(map(may_be_cuda, values))
 
+    def _tell_ctranslate2(self, call: ast.Call) -> None:
+        """Give a library that knows only CUDA and the CPU the CPU, wherever the device that it is given comes from."""
+        for name, value in calls.told(call):
+            given = ast.walk(value)
+            if name == "device" and any(isinstance(node, ast.Name | ast.Attribute | ast.Subscript) for node in given):
+                is_known = isinstance(value, ast.IfExp) and all(map(kind_of, (value.body, value.orelse)))
+                change = None if is_known else device_changes.code(self.module, value, '"cpu"')
+                if change is not None:
+                    self._decide(value, change, is_settled=False)
+            elif name == "compute_type" and self._may_be_half(value):
+                self._decide(value, device_changes.text(self.module, value, "float32"), is_settled=False)
+            elif not name and any(_has_device(one) for one in self.guards.values.get(last_name(value), ())):
+                self._refuse(call, "its device stands in a mapping, and it knows no other than CUDA and the CPU")
+
+    def _may_be_half(self, value: ast.expr, known: frozenset[str] = frozenset()) -> bool:
+        """Tell whether a type that CTranslate2 is to compute in may be one that it refuses on the CPU."""
+        match value:
+            case ast.Constant(value=said):
+                return said in CUDA_HALVES
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                ends = ((truth, end) for truth, end in ((True, body), (False, orelse)))
+                return any(
+                    not self.guards.rules_out(test, truth) and self._may_be_half(end, known) for truth, end in ends
+                )
+            case ast.BoolOp(values=values):
+                return any(self._may_be_half(one, known) for one in values)
+            case ast.Name(id=name) if name not in known:
+                return any(self._may_be_half(one, known | {name}) for one in self.guards.values.get(name, ()))
+            case _:
+                return False
+
     def _indexed(self, spot: Spot, call: ast.Call, *, is_off: bool) -> None:
         """`torch.device("cuda", 1)`: the index goes too."""
         kinds = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "type")]
@@ -423,7 +457,10 @@ class Search:
     def _call(self, spot: Spot, call: ast.Call, function: str) -> None:
         """Decide about a call of `torch.cuda`, in whose branches CUDA is there even where it is not chosen."""
         cuda = calls.cuda_of(call.func)
-        if function.startswith("amp.") or function in calls.HARMLESS:
+        is_off = function == "amp.autocast" and self.guards.kind in _QUESTIONS and _is_off(call)
+        if (function.startswith("amp.") and not is_off) or function in calls.HARMLESS:
+            if self.device != "cpu" and self.guards.is_question(call):
+                self.found.settled.append(call)  # what is made of the answer, the ensure judges
             return
         is_imported = isinstance(call.func, ast.Name) and "torch" not in self.guards.names
         is_settled = spot.is_dead or spot.is_caught
@@ -431,6 +468,9 @@ class Search:
         why = f"`{cuda}.{function}` fails without CUDA, and no edit of this call alone is right"
         if is_imported:
             why = f"`{function}` fails without CUDA, and `torch` is not there to ask"
+        elif is_off:
+            code = f'{cuda.removesuffix(".cuda")}.autocast("{self.device}", enabled=False)'
+            change = device_changes.code(self.module, call, code)
         elif function == "current_device":
             is_settled = (spot.is_unchosen if self.always else spot.is_dead) or spot.is_caught
             change = device_changes.text(self.module, call, self.device) if _is_device_use(spot) else None
@@ -488,6 +528,17 @@ class Search:
         self._refused.add(id(self._scope))
 
 
+def _has_device(value: ast.expr) -> bool:
+    """Tell whether a mapping that the file writes has a device."""
+    match value:
+        case ast.Dict(keys=keys):
+            return any(isinstance(key, ast.Constant) and key.value == "device" for key in keys)
+        case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+            return any(keyword.arg == "device" for keyword in keywords)
+        case _:
+            return False
+
+
 def _iters(loop: ast.AST) -> Iterator[ast.expr]:
     for one in getattr(loop, "generators", [loop]):
         yield one.iter
@@ -511,6 +562,7 @@ def _names(nodes: Iterable[ast.AST], use: type[ast.expr_context]) -> set[str]:
 def _is_off(call: ast.Call | None) -> bool:
     """Tell whether a call switches autocast off, whatever it is on for."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "enabled"] if call else []
+    given += call.args[:1] if call else []  # of torch.cuda.amp; the first argument of torch's own is the device
     return any(isinstance(value, ast.Constant) and value.value is False for value in given)
 
 
