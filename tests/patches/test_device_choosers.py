@@ -180,6 +180,7 @@ LEFT = [
         f'{WHISPER}t = "float16" if torch.cuda.is_available() else "int8"\nm = WhisperModel(name, compute_type=t)\n',
         id="it-knows-the-precision-of-the-cpu",
     ),
+    pytest.param(MPS, f'{WHISPER}o = {{"device": "cpu"}}\nm = WhisperModel(name, **o)\n', id="a-mapping-with-the-cpu"),
     pytest.param(MPS, f'{WHISPER}o = {{"kinds": 3}}\nm = WhisperModel(o["cuda"], *o, **o)\n', id="no-device"),
 ]  # fmt: skip
 

@@ -136,11 +136,8 @@ class _Site:
     @property
     def why(self) -> str:
         """Say what happens without the patch, a clause."""
-        return (
-            _OVER_TO_CPU
-            if _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
-            else self.patch.why
-        )
+        is_over = _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
+        return _OVER_TO_CPU if is_over else self.patch.why
 
 
 def _is_device(patch: Patch) -> bool:

@@ -342,8 +342,10 @@ def _told_wrong(call: ast.Call, machine: Machine) -> Iterator[str]:
     if machine.may_say(given.get("compute_type"), CUDA_HALVES):
         yield f"it lets {called} compute in half precision, which it refuses on the CPU"
     for one in machine.values.get(name_of(given[None]).split(".")[-1], []) if None in given else []:
-        keys = [getattr(key, "value", "") for key in one.keys] if isinstance(one, ast.Dict) else []
-        if "device" in [*keys, *(keyword.arg for keyword in getattr(one, "keywords", []))]:
+        pairs = [*zip(one.keys, one.values, strict=True)] if isinstance(one, ast.Dict) else []
+        said = {getattr(key, "value", ""): device_in(value) for key, value in pairs}
+        said |= {keyword.arg: device_in(keyword.value) for keyword in getattr(one, "keywords", [])}
+        if said.get("device", "cpu") != "cpu":
             yield f"it gives {called} a device that stands in a mapping; name `cpu` in the call"
 
 

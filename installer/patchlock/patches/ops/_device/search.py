@@ -529,14 +529,15 @@ class Search:
 
 
 def _has_device(value: ast.expr) -> bool:
-    """Tell whether a mapping that the file writes has a device."""
+    """Tell whether a mapping that the file writes has a device that is not the CPU."""
     match value:
-        case ast.Dict(keys=keys):
-            return any(isinstance(key, ast.Constant) and key.value == "device" for key in keys)
+        case ast.Dict(keys=keys, values=values):
+            pairs = [(getattr(key, "value", ""), one) for key, one in zip(keys, values, strict=True)]
         case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
-            return any(keyword.arg == "device" for keyword in keywords)
+            pairs = [(keyword.arg, keyword.value) for keyword in keywords]
         case _:
-            return False
+            pairs = []
+    return any(name == "device" and kind_of(one) != "cpu" for name, one in pairs)
 
 
 def _iters(loop: ast.AST) -> Iterator[ast.expr]:
