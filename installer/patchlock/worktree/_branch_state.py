@@ -159,9 +159,10 @@ def _holds_still(tree: trees.Tree, head: CommitId, behind: CommitId, applied: Co
     return len(newer) >= len(older)
 
 
-def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId) -> bool:
-    """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
-    return any(held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head)))
+def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId, *, wholly: bool = False) -> bool:
+    """Tell whether a commit holds what we patched, edited since or not, in at least one file, or in every one."""
+    held = [held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head))]
+    return any(held) and (all(held) or not wholly)
 
 
 def still_staged(tree: trees.Tree, applied: CommitId) -> tuple[PurePosixPath, ...]:
