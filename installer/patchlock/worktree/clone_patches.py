@@ -196,7 +196,7 @@ def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
     raise UpstreamError(
         f"the clone is shallow, so it does not show whether your commits have {', '.join(sorted(idle))} already",
         where=str(tree.root),
-        remedy=f"{_get_history(tree)}; in CI, let the checkout fetch all commits (`fetch-depth: 0`)",
+        remedy=f"{_get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
     )
 
 
