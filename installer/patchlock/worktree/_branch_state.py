@@ -78,8 +78,9 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
 
 def unfinished(repository: Path) -> tuple[str, CommitId | None]:
     """Name what the user is in the middle of, as `BranchState.unfinished` does, and the commit of the other side."""
-    merged = commit_of(repository, "MERGE_HEAD")
-    if merged is not None:
+    merged, head = commit_of(repository, "MERGE_HEAD"), commit_of(repository, "HEAD")
+    # While a post-merge hook runs, git has committed the merge, and has not removed the file.
+    if merged is not None and not (head and trees.is_ancestor(repository, merged, head)):
         return "merge", merged
     names = ("rebase-apply/applying", "rebase-merge/onto", "rebase-apply/onto", "sequencer/todo")
     applying, *onto, todo = _git_files(repository, *names)
