@@ -145,13 +145,16 @@ def catalogue_pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     apps, profiles = catalogue.read_all()
     summaries = app_summaries.read_summaries(catalogue.root)
     states = pair_table.pair_states(summaries, profiles, app_summaries.is_locked(catalogue.root, profiles))
+    proved = proofs.read(catalogue.root)
     yield "catalogue/index.md", "\n\n".join(_overview(apps, profiles, states))
     for app in apps:
         found = [one for one in states if one.app == app.name]
-        yield f"catalogue/{app.name}.md", "\n\n".join(_of_app(app, profiles, found))
+        known = [one for one in proved if one.app == app.name]
+        yield f"catalogue/{app.name}.md", "\n\n".join(_of_app(app, profiles, found, known))
     for profile in profiles:
         found = [one for one in states if one.profile == profile.name]
-        yield f"catalogue/profiles/{profile.name}.md", "\n\n".join(_of_profile(profile, found))
+        known = [one for one in proved if one.profile == profile.name]
+        yield f"catalogue/profiles/{profile.name}.md", "\n\n".join(_of_profile(profile, found, known))
 
 
 def _overview(
@@ -162,7 +165,7 @@ def _overview(
         "Which app runs on which kind of machine. *Locked* means that a lockfile exists and passes all checks that do "
         "not need the hardware. *Trial* means that the app is known to fail there "
         "in part, so you get that profile only if you name it; the app's page says why. What has run on real hardware "
-        "is on each app's page."
+        "is on the page of each app and profile."
     )
     yield "## Apps"
     yield "\n".join(
@@ -199,7 +202,9 @@ def _state(one: pair_table.PairState) -> str:
     return f"{_word(one.state)}{on_processor}{trial}"
 
 
-def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairState]) -> Iterator[str]:
+def _of_app(
+    app: App, profiles: Iterable[Profile], states: list[pair_table.PairState], known: list[proofs.Proof]
+) -> Iterator[str]:
     yield f"# {app.name}"
     yield app.title
     upstream = app.upstream
@@ -212,18 +217,7 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     yield "\n".join(["```sh", f"patchlock install {app.name}", "```"])
     yield "## Where it runs"
     yield from _states("profile", states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
-    proved = proofs.read(ROOT)
-    rows = [
-        f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
-        f"{', '.join(level for level in proofs.LEVELS if level in one.levels)} | {one.date} | "
-        f"[report]({REPOSITORY}/blob/main/{one.file}) |"
-        for one in proved
-        if one.app == app.name
-    ]
-    if rows:
-        yield "## Proved on real machines"
-        yield "\n".join([*_head("profile", "system", "device", "what", "when", "report"), *rows])
-        yield f"[What these words mean](../glossary.md#proof): {proofs.LEGEND}."
+    yield from _proved("profile", "../", [(f"[{one.profile}](profiles/{one.profile}.md)", one) for one in known])
     options = {one.name: one for profile in profiles for one in optional_patches.of_profile(app, profile.name)}
     if options:
         yield "## Options"
@@ -250,7 +244,7 @@ def _size(size: int) -> str:
     return byte_sizes.size_text(size) if size else "not known"
 
 
-def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterator[str]:
+def _of_profile(profile: Profile, states: list[pair_table.PairState], known: list[proofs.Proof]) -> Iterator[str]:
     yield f"# {profile.name}"
     yield profile.title
     lines = [
@@ -268,6 +262,22 @@ def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterato
         yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.trials)])
     yield "## Apps"
     yield from _states("app", states, lambda one: f"[{one.app}](../{one.app}.md)")
+    yield from _proved("app", "../../", [(f"[{one.app}](../{one.app}.md)", one) for one in known])
+
+
+def _proved(head: str, up: str, known: list[tuple[str, proofs.Proof]]) -> Iterator[str]:
+    yield "## Proved on real machines"
+    rows = [
+        f"| {name} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
+        f"{' · '.join(['locked', *(level for level in proofs.LEVELS if level in one.levels)])} | {one.date} | "
+        f"[report]({REPOSITORY}/blob/main/{one.file}) |"
+        for name, one in known
+    ]
+    if not rows:
+        yield "Nothing yet; the lockfiles have only been checked."
+        return
+    yield "\n".join([*_head(head, "system", "device", "what", "when", "report"), *rows])
+    yield f"[What these words mean]({up}glossary.md#proof): {proofs.LEGEND}."
 
 
 def _fit(fit: Fit) -> str:

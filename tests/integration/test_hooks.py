@@ -243,6 +243,15 @@ def test_stash_pull_and_pop_go_through(hooked: Path) -> None:
     assert (hooked / "new.py").read_text() == 'd = "cuda"\n'
 
 
+def test_an_old_stash_stops_no_hook(hooked: Path) -> None:
+    for words in (["stash"], ["stash", "apply"], ["commit", "-q", "--all", "-m", "the patches"]):
+        assert _git(hooked, *words).returncode == 0
+    _publish(hooked, "new.py")
+    done = _git(hooked, "pull", "-q", "--no-rebase", "--no-edit")
+    assert (done.returncode, "git is not done yet" in done.stderr) == (0, False), done.stderr
+    assert (hooked / "new.py").read_text() == "d = choose()\n"
+
+
 def test_bisect_goes_through(hooked: Path) -> None:
     for name in ("one.py", "two.py", "three.py", "four.py"):
         _publish(hooked, name)

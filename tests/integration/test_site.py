@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 from screen import Screen, plain, svg
 
+from patchlock.catalogue import proofs
 from patchlock.catalogue.reader import Catalogue
 from patchlock.cli import COMMANDS
 
@@ -71,6 +72,17 @@ def test_the_catalogue_says_what_a_trial_is_known_to_fail_at(site: Path) -> None
     links = ", ".join(f"[source]({one})" for one in tried.source.split("; "))
     assert f"| locked; a trial: {tried.why} ({links}) |" in text
     assert "locked (trial)" in (site / "catalogue" / "index.md").read_text(encoding="utf-8")
+
+
+def test_pages_of_apps_and_of_profiles_say_what_is_proved(site: Path) -> None:
+    pages = site / "catalogue"
+    (proof, *_) = [one for one in proofs.read(ROOT) if one.app == "rvc-python"]
+    row = f"| linux-x86_64 | {proof.devices[0]} | locked · loads · computes · starts | {proof.date} | [report]("
+    profile = pages / "profiles" / f"{proof.profile}.md"
+    assert f"| [rvc-python](../rvc-python.md) {row}" in profile.read_text(encoding="utf-8")
+    page = (pages / "rvc-python.md").read_text(encoding="utf-8")
+    assert f"| [{proof.profile}](profiles/{proof.profile}.md) {row}" in page
+    assert "\nNothing yet; the lockfiles" in (pages / "profiles" / "xpu-linux.md").read_text(encoding="utf-8")
 
 
 def test_each_source_is_a_link_of_its_own(site: Path) -> None:

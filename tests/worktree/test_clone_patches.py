@@ -259,7 +259,7 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
             "your commits have the patches of cpu, and the clone lacks upstream's commit before them"
         )
         assert told.endswith(
-            f"in app.py, and perhaps in others; get it with `git -C {fresh} fetch --unshallow` and run this again"
+            f"in app.py, and perhaps in others; get the rest with `git -C {fresh} fetch --unshallow` and run this again"
         )
         return
     expected = committed.replace('device = "cpu"', 'device = "mps"').replace(
@@ -325,17 +325,40 @@ def test_fork_is_told_the_same_in_a_fresh_clone(clone: Path, tmp_path: Path) -> 
     assert [outcome.kind for outcome in local[0]] == [OutcomeKind.DRIFTED, OutcomeKind.NEEDED]
 
 
-def test_fork_with_patches_of_its_own_has_them_already(clone: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["fresh", "local"])
+def test_fork_with_patches_of_its_own_has_them_already(clone: Path, tmp_path: Path, where: str) -> None:
     (clone / "patches.toml").write_text("as `patch new` has written it")
-    commit(clone, app=PATCHED)
+    if where == "local":
+        apply(clone)
+    commit(clone, app=PATCHED, mine="m = 1\n")
+    git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")  # pushed
     git(tmp_path, "clone", "-q", str(clone), "fresh")
-    folder = tmp_path / "fresh"
-    wanted = dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"))
-    done = clone_patches.apply(trees.open_tree(folder), wanted, tmp_path / "cache")
+    folder = tmp_path / "fresh" if where == "fresh" else clone
+    tree, wanted = trees.open_tree(folder), dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"))
+    done = clone_patches.apply(tree, wanted, tmp_path / "cache")
     assert done is not None
     assert (done.moved.written, done.warnings) == ((), ())
-    _, _, [outcome] = clone_patches.status(trees.open_tree(folder), wanted, tmp_path / "cache")
+    _, _, [outcome] = clone_patches.status(tree, wanted, tmp_path / "cache")
     assert outcome.kind is OutcomeKind.ALREADY_OURS
+    clone_patches.undo(tree)
+    assert (read(folder), git(folder, "status", "--short")) == (FILE, "M app.py")
+
+
+def test_shallow_clone_of_a_fork_asks_for_the_commits_that_it_lacks(clone: Path, tmp_path: Path) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    commit(clone, app=PATCHED)
+    git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), "fresh")
+    folder = tmp_path / "fresh"
+    tree, wanted = trees.open_tree(folder), dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"))
+    for act in (clone_patches.status, clone_patches.apply):
+        with pytest.raises(UpstreamError) as caught:
+            act(tree, wanted, tmp_path / "cache")
+        assert caught.value.what == "the clone is shallow, so it does not show whether your commits have choose already"
+        assert f"`git -C {folder} fetch --unshallow`" in caught.value.remedy
+    git(folder, "fetch", "-q", "--unshallow")
+    done = clone_patches.apply(tree, wanted, tmp_path / "cache")
+    assert done is not None
+    assert (done.moved.written, [outcome.kind for outcome in done.outcomes]) == ((), [OutcomeKind.NEEDED])
 
 
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:

@@ -78,8 +78,9 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
 
 def unfinished(repository: Path) -> tuple[str, CommitId | None]:
     """Name what the user is in the middle of, as `BranchState.unfinished` does, and the commit of the other side."""
-    merged = commit_of(repository, "MERGE_HEAD")
-    if merged is not None:
+    merged, head = commit_of(repository, "MERGE_HEAD"), commit_of(repository, "HEAD")
+    # While a post-merge hook runs, git has committed the merge, and has not removed the file.
+    if merged is not None and not (head and trees.is_ancestor(repository, merged, head)):
         return "merge", merged
     names = ("rebase-apply/applying", "rebase-merge/onto", "rebase-apply/onto", "sequencer/todo")
     applying, *onto, todo = _git_files(repository, *names)
@@ -159,9 +160,10 @@ def _holds_still(tree: trees.Tree, head: CommitId, behind: CommitId, applied: Co
     return len(newer) >= len(older)
 
 
-def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId) -> bool:
-    """Tell whether a commit holds what we patched, edited since or not, in at least one file."""
-    return any(held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head)))
+def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId, *, wholly: bool = False) -> bool:
+    """Tell whether a commit holds what we patched, edited since or not, in at least one file, or in every one."""
+    held = [held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head))]
+    return any(held) and (all(held) or not wholly)
 
 
 def still_staged(tree: trees.Tree, applied: CommitId) -> tuple[PurePosixPath, ...]:

@@ -10,7 +10,7 @@ from patchlock.model.identities import CommitId
 from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
-from patchlock.worktree import _merge, histories, trees
+from patchlock.worktree import _merge, histories, move, trees
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
@@ -39,7 +39,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         evaluator: whom to ask what ops find.
         commit: what is checked out.
     """
-    own = [(wanted.profile, wanted.patches)] if _is_forks(tree, wanted, commit) else []
+    own = [(wanted.profile, wanted.patches)] if are_forks(tree, wanted.profile, wanted.origin, commit) else []
     if not (own or wanted.others) or not tree.is_clone or _is_upstreams(tree, wanted, commit):
         return None
     there = [
@@ -61,23 +61,37 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
                 if _distance(tree, wanted, commit, patched) >= _distance(tree, wanted, commit, mine):
                     return None
             return Committed(profile=name, upstream=before, patched=patched)
-    is_cut = git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
     others = [one for one in there if one[0] != wanted.profile]
-    if others and len(others) == len(there) and is_cut and commit_of(tree.repository, wanted.seen or "") is None:
+    if (
+        others
+        and len(others) == len(there)
+        and _is_shallow(tree)
+        and commit_of(tree.repository, wanted.seen or "") is None
+    ):
         name, patches = others[0]
         return Committed(profile=name, upstream=None, patched=_apply(tree, wanted, patches, commit, evaluator))
     return None
 
 
-def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
-    """Tell whether the wanted patches may be those of a fork: the catalogue's, or of a file that it has committed."""
-    if wanted.profile:
+def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
+    """Tell whether patches may be those of a fork: the catalogue's, or of a file that it has committed."""
+    if profile:
         return True
-    file = Path(wanted.origin)
+    file = Path(origin)
     inside = tree.is_clone and file.is_absolute() and file.is_relative_to(tree.root.resolve())
     return inside and PurePosixPath(file.relative_to(tree.root.resolve()).as_posix()) in trees.entries(
         tree.repository, commit
     )
+
+
+def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
+    """Tell whether the patches of a file that a fork has committed may stand in commits that its clone lacks."""
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone and not move.applied(tree) else None
+    return head is not None and are_forks(tree, "", wanted.origin, head) and _is_shallow(tree)
+
+
+def _is_shallow(tree: Tree) -> bool:
+    return git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
 
 
 def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:

@@ -94,6 +94,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     is_there = upstream is None
     other = _committed(tree, wanted, evaluator) if is_there else None
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
+    _require_history(tree, wanted, patched)
     known = manifest.read(tree)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
@@ -187,16 +188,31 @@ def _committed(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed 
     return _committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
 
 
+def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
+    """Refuse to judge a fork's own patches, all of which it may have committed, without the commits before those."""
+    idle = {patch.id for patch in _own_idle(wanted, patched)}
+    if not idle or patched.changes or not _committed_patches.lacks_commits(tree, wanted):
+        return
+    raise UpstreamError(
+        f"the clone is shallow, so it does not show whether your commits have {', '.join(sorted(idle))} already",
+        where=str(tree.root),
+        remedy=f"{_get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
+    )
+
+
 def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
     if other is None or other.profile == wanted.profile:
         return ()
     if other.upstream:
         return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
-    fetch = f"git -C {command_lines.quoted(str(tree.root))} fetch --unshallow"
     files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
     lacks = f"your commits have the patches of {other.profile}, and the clone lacks upstream's commit before them"
     stays = f"what they wrote stays in {', '.join(files)}, and perhaps in others"
-    return (f"{lacks}, so {stays}; get it with `{fetch}` and run this again",)
+    return (f"{lacks}, so {stays}; {_get_history(tree)}",)
+
+
+def _get_history(tree: Tree) -> str:
+    return f"get the rest with `git -C {command_lines.quoted(str(tree.root))} fetch --unshallow` and run this again"
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
@@ -386,6 +402,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
     with patch_cache.evaluator(cache) as evaluator:
         other = _committed(tree, wanted, evaluator)
         upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else None)
+        _require_history(tree, wanted, patched)
         marked = upstream_files.marked(tree, wanted, upstream)
         outcomes = _all_in_tree(tree, wanted, patched, evaluator, marked)
     return upstream, patched, outcomes
@@ -407,7 +424,20 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         if applied is not None:
             upstream = trees.upstream_of(tree.repository, applied)
             found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
-            moved = move.move(tree, found, leave_conflicts=True, forget=True)
+            # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
+            is_forks = (
+                found != upstream
+                and (known := manifest.read(tree)) is not None
+                and _committed_patches.are_forks(tree, known.profile, known.origin, found)
+                and _branch_state.has_committed(tree, applied, found, wholly=True)
+            )
+            moved = move.move(
+                tree,
+                upstream if is_forks else found,
+                leave_conflicts=True,
+                forget=True,
+                fork_of=upstream if is_forks else None,
+            )
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         if moved.conflicts:
             manifest.keep(tree)

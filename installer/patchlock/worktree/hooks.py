@@ -32,11 +32,16 @@ _SCRIPT = """#!/bin/sh
 directory=$(git rev-parse --git-dir) || exit 0
 git rev-parse --quiet --verify {applied} >/dev/null || exit 0
 busy=
-for file in MERGE_AUTOSTASH MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer BISECT_LOG; do
+for file in MERGE_AUTOSTASH CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer BISECT_LOG; do
     [ ! -e "$directory/$file" ] || busy=yes
 done
-# Where the patches are in a stash, `git stash pop` takes them back, and would be refused over them.
-if git rev-parse --quiet --verify refs/stash >/dev/null && git diff --quiet HEAD; then busy=yes; fi
+# A merge is done once HEAD has it, though git removes the file only after the hook.
+[ ! -e "$directory/MERGE_HEAD" ] || git merge-base --is-ancestor MERGE_HEAD HEAD || busy=yes
+# Where the patches are in a stash, `git stash pop` takes them back, and would be refused over them. A stash of another
+# commit than the one that git comes from is an older one.
+[ "$1" = post-checkout ] && from=$2 || from=ORIG_HEAD
+from=$(git rev-parse --quiet --verify "$from") &&
+    [ "$from" = "$(git rev-parse --quiet --verify refs/stash^1)" ] && git diff --quiet HEAD && busy=yes
 if [ "$busy" ]; then
     echo 'patchlock: git is not done yet; when it is, run:' {quoted} >&2
     exit 0

@@ -18,6 +18,7 @@ READERS = {
         *(
             "cat",
             "command",
+            "df",
             "dpkg-query",
             "env",
             "getconf",
