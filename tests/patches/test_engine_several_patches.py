@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+from hashlib import sha256
 
 import pytest
 from test_engine import BATCH, CPU, OPTIONAL, PIN, after, patches, run
@@ -36,11 +37,20 @@ def test_each_patch_works_on_the_result_of_those_before_it() -> None:
     assert after(patched) == {"a.bat": b"rem\r\n"}
 
 
+HELPER = rf"""
+op = "add-file"
+paths = ["helper.py"]
+content = "x = \"cuda\"\n"
+ensure = [{{ check = "file-is", sha256 = "{sha256(b'x = "cuda"' + bytes([10])).hexdigest()}" }}]
+"""
+
+
 def test_patched_twice_changes_nothing() -> None:
-    chosen = patches(cpu=CPU, batch=BATCH, pin=PIN, optional=OPTIONAL)
+    # The helper stays as it is made: the patches before it do not see it, also where it was made before.
+    chosen = patches(cpu=CPU, batch=BATCH, pin=PIN, optional=OPTIONAL, helper=HELPER)
     files = {"a_py": b'import deepspeed\nx = "cuda"', "a_bat": b"pip", "requirements_txt": b"av==11\n"}
     once = run(chosen, **files)
-    assert len(once.changes) == 3
+    assert len(once.changes) == 4
     twice = apply(chosen, {change.path: change.after for change in once.changes})
     assert (twice.changes, twice.failures) == ((), ())
     assert {outcome.kind.value for outcome in twice.outcomes} == {"fixed upstream"}

@@ -42,6 +42,7 @@ def apply(
     A patch is atomic over its files: if it is blocked in one, or its `ensure` does not hold in one, none of its edits
     are kept and the others go on. A patch that finds its place taken by an earlier one, without saying `after`, fails.
     An advisory patch also fails where it takes back what an earlier one promises: it never stops a required one.
+    A file that a later patch makes is not there for those before it, also where it was made and committed long ago.
 
     Args:
         patches: those that the profile wants; see `for_profile`.
@@ -53,6 +54,9 @@ def apply(
     """
     patches = tuple(patches)
     state = _State(contents, seen, evaluator)
+    added = {patch.id: PurePosixPath(patch.paths[0]) for patch in patches if patch.op_name == targets.MAKES_FILES}
+    for name in added.keys() & skipped.keys():
+        del added[name]
     results: dict[str, _Result] = {}
     for patch in sorted(patches, key=lambda patch: patch.advisory):
         if patch.id in skipped:
@@ -60,7 +64,8 @@ def apply(
             results[patch.id] = _Result(outcomes=(outcome,))
             state.left_out[patch.id] = patch
         else:
-            results[patch.id] = result = _apply_one(patch, state)
+            added.pop(patch.id, None)
+            results[patch.id] = result = _apply_one(patch, state, frozenset(added.values()))
             state.write(patch, result)
             if patch.advisory and not result.is_complete:
                 results[patch.id] = _left_out(result)
@@ -243,8 +248,8 @@ class _State:
         )
 
 
-def _apply_one(patch: Patch, state: _State) -> _Result:
-    contents = state.current
+def _apply_one(patch: Patch, state: _State, to_come: Collection[PurePosixPath]) -> _Result:
+    contents = {path: data for path, data in state.current.items() if path not in to_come} if to_come else state.current
     named = targets.matching_files(patch, contents)
     located, unreadable = targets.locate(patch, named, contents, state.evaluator)
     moved, doubt = targets.find_moved_files(patch, contents, state.seen, state.evaluator)
