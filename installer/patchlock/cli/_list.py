@@ -38,7 +38,8 @@ def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_js
     from patchlock.catalogue import app_summaries, pair_table, profile_summaries
 
     root = _options.checked_root(catalogue)
-    apps, profiles = app_summaries.read_summaries(root), profile_summaries.read_summaries(root)
+    apps = app_summaries.read_summaries(root, brief=not (as_json or markdown or everything))
+    profiles = profile_summaries.read_summaries(root)
     found = pair_table.pair_states(apps, profiles, app_summaries.is_locked(root, profiles))
     if as_json:
         from patchlock.catalogue import proofs
