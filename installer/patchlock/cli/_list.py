@@ -100,16 +100,16 @@ def standing(root: Path) -> dict[str, list[InstallationState]]:
     return found
 
 
-def _unfinished(one: InstallationState) -> str:
-    return "failed" if one.unfinished.failure else "interrupted"
+def how_unfinished(one: InstallationState) -> str:
+    """Say in a word or two that an install has not finished; "" where it has."""
+    return _options.how_far(one.installation) if one.is_busy or one.state == "interrupted" else ""
 
 
 def profiles_text(found: Iterable[InstallationState]) -> str:
     """Name the profiles of installations, what has not finished, and what is not verified; "" for none."""
     told = []
     for one in found:
-        word = "being installed" if one.is_busy else _unfinished(one) if one.state == "interrupted" else ""
-        word = word or ("not verified" if one.used is not None and one.used.unverified else "")
+        word = how_unfinished(one) or ("not verified" if one.used is not None and one.used.unverified else "")
         told.append(one.installation.profile + (f" ({word})" if word else ""))
     return ", ".join(told)
 

@@ -539,7 +539,7 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
     from patchlock.model.errors import UsageError
 
     begun = [one for one in generations.unfinished(home()) if one.app == app]
-    unfinished = {one.profile: _how_far(one) for one in begun}
+    unfinished = {one.profile: how_far(one) for one in begun}
     names = sorted({*profiles, *unfinished})
     told = " and on ".join(f"{name} ({unfinished[name]})" if name in unfinished else name for name in names)
     context = click.get_current_context()
@@ -551,7 +551,7 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
     )
 
 
-def _how_far(begun: Installation) -> str:
+def how_far(begun: Installation) -> str:
     """Say in a word or two how an install stands that has not finished."""
     from patchlock.environments import generations
 
