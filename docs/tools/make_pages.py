@@ -159,10 +159,8 @@ def _overview(
 ) -> Iterator[str]:
     yield "# Catalogue"
     yield (
-        "Which app runs on which kind of machine. *Locked* means that a lockfile exists and passes all checks that do "
-        "not need the hardware. *Trial* means that the app is known to fail there "
-        "in part, so you get that profile only if you name it; the app's page says why. What has run on real hardware "
-        "is on each app's page."
+        "Which app runs on which kind of machine; what has run on real hardware is on the page of each app and of each "
+        f"profile. {pair_table.LEGEND[:1].upper()}{pair_table.LEGEND[1:]}."
     )
     yield "## Apps"
     yield "\n".join(
@@ -212,18 +210,8 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     yield "\n".join(["```sh", f"patchlock install {app.name}", "```"])
     yield "## Where it runs"
     yield from _states("profile", states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
-    proved = proofs.read(ROOT)
-    rows = [
-        f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
-        f"{', '.join(level for level in proofs.LEVELS if level in one.levels)} | {one.date} | "
-        f"[report]({REPOSITORY}/blob/main/{one.file}) |"
-        for one in proved
-        if one.app == app.name
-    ]
-    if rows:
-        yield "## Proved on real machines"
-        yield "\n".join([*_head("profile", "system", "device", "what", "when", "report"), *rows])
-        yield f"[What these words mean](../glossary.md#proof): {proofs.LEGEND}."
+    found = [(one, one.profile) for one in proofs.read(ROOT) if one.app == app.name]
+    yield from _proved("profile", found, "../glossary.md")
     options = {one.name: one for profile in profiles for one in optional_patches.of_profile(app, profile.name)}
     if options:
         yield "## Options"
@@ -268,6 +256,21 @@ def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterato
         yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.trials)])
     yield "## Apps"
     yield from _states("app", states, lambda one: f"[{one.app}](../{one.app}.md)")
+    found = [(one, one.app) for one in proofs.read(ROOT) if one.profile == profile.name]
+    yield from _proved("app", found, "../../glossary.md")
+
+
+def _proved(head: str, found: Iterable[tuple[proofs.Proof, str]], glossary: str) -> Iterator[str]:
+    rows = [
+        f"| {name} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
+        f"{', '.join(level for level in proofs.LEVELS if level in one.levels)} | {one.date} | "
+        f"[report]({REPOSITORY}/blob/main/{one.file}) |"
+        for one, name in found
+    ]
+    if rows:
+        yield "## Proved on real machines"
+        yield "\n".join([*_head(head, "system", "device", "what", "when", "report"), *rows])
+        yield f"[What these words mean]({glossary}#proof): {proofs.LEGEND}."
 
 
 def _fit(fit: Fit) -> str:

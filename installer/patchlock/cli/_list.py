@@ -117,6 +117,7 @@ def profiles_text(found: Iterable[InstallationState]) -> str:
 def _matrix(
     apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path
 ) -> str:
+    from patchlock.catalogue import pair_table
 
     parts = [
         "Apps",
@@ -125,6 +126,7 @@ def _matrix(
         _output.rows([(profile.name, title(profile)) for profile in profiles]),
         "\nLocks",
         locks(found),
+        _output.sentences([pair_table.LEGEND]),
     ]
     if told := proved(found, root):
         parts += ["\nProved on real machines", _output.rows(told), legend()]
