@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -33,6 +33,7 @@ _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
     "Models": "Models: what it downloads besides its packages (?: files whose size the catalogue does not say).",
 }
+_ON_A_GPU = "*"
 _LEAVE = {"q", "quit", "exit", ""}
 _HELP = {"h", "help", "?"}
 
@@ -148,7 +149,7 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
             question = f"Install it on {doubted} all the same?"
         if lacks:
             question = f"It takes more memory than there is. {question}"
-        if not _agreed(question, seen, *install, default="n" if lacks or doubted else "y"):
+        if not _agreed(question, seen, *install, default=not (lacks or doubted)):
             return
         if _run(*install):
             _pause()
@@ -195,19 +196,14 @@ def _most_memory(seen: AppOverview) -> MemoryVerdict | None:
     return max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
 
 
-def _agreed(question: str, seen: AppOverview, *words: str, default: Literal["y", "n"] = "y") -> bool:
+def _agreed(question: str, seen: AppOverview, *words: str, default: bool = True) -> bool:
     """Ask, with the command that does the same without a question.
 
     Raises:
         click.Abort: the answer is to leave.
     """
     _show(seen, *words)
-    answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
-    hint = "[Y/n]" if default == "y" else "[y/N]"
-    answer = click.prompt(f"{question} {hint}", default=default, show_default=False, type=answers, show_choices=False)
-    if answer == "q":
-        raise click.Abort
-    return answer in {"y", "yes"}
+    return _output.agreed(question, default=default, err=False, can_leave=True)
 
 
 def _show(seen: AppOverview, *words: str, above: str = "\n") -> None:
@@ -279,14 +275,19 @@ def _screen(
 
 def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[AppOverview]) -> list[str]:
     parts: list[str] = []
-    if legend := " ".join(told for head, told in _LEGEND.items() if head in heads):
-        parts.append(_output.sentences([legend], 0))
+    legend = [told for head, told in _LEGEND.items() if head in heads]
+    if "Memory" in heads and any(need.basis for need in map(_most_memory, here) if need):
+        legend.append(f"{_ON_A_GPU}: known only for a GPU.")
+    if legend:
+        parts.append(_output.sentences([" ".join(legend)], 0))
     if left_out := [head for head in _HEADS if head in _LEFT_OUT and head not in heads]:
         parts.append(_output.sentences([f"{', '.join(left_out)}: see an app's page"], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
         parts.append(_output.sentences([f"Not supported here: {names} (`patchlock info APP` says why)"], 0))
-    parts += [_output.sentences([f"Warning: {text} (`patchlock info APP` says why)"], 0) for text in _warnings(here)[:2]]
+    parts += [
+        _output.sentences([f"Warning: {text} (`patchlock info APP` says why)"], 0) for text in _warnings(here)[:2]
+    ]
     return parts
 
 
@@ -317,7 +318,8 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
     there = standing.get(seen.app.name)
     installed = (_list.how_unfinished(there) or "installed") if there else ""
     size = _output.size(need.takes) if need else "not known"
-    memory = f"{size} {'GPU' if need.is_device else 'on a GPU' if need.basis else 'RAM'}" if need else size
+    size += _ON_A_GPU if need and need.basis else ""
+    memory = f"{size} {'GPU' if need.is_device else 'RAM'}" if need and not need.basis else size
     on = seen.computes_on.removeprefix("the ")
     return {
         "": (str(number),),

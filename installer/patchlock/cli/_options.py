@@ -512,12 +512,20 @@ def require_current(request: Request) -> Receipt:
     from patchlock.catalogue.pairs import require_possible
     from patchlock.environments import generations
     from patchlock.hardware import on_paper
+    from patchlock.model.errors import NotInstalledError
 
     there = request.installation
     if generations.current(there) is None:
         require_possible(request.app, request.profile, request.platform)
-    where = on_paper.folder(request.simulated, there.folder.name) if request.simulated else ""
-    return generations.require_current(there, request.app.name, where=where)
+    try:
+        return generations.require_current(there, request.app.name)
+    except NotInstalledError as error:
+        if request.simulated:
+            error.where = on_paper.folder(request.simulated, there.folder.name)
+        if request.machine and request.machine.observed.is_recorded:
+            plan = f"patchlock plan {request.app.name} --profile {request.profile.name}"
+            error.remedy = f"`{plan}` shows what an install would do there; for this machine, unset PATCHLOCK_HOST"
+        raise
 
 
 def _installed_on(app: str) -> str | None:
