@@ -65,11 +65,10 @@ def guide() -> int:
         )
         _output.echo("`patchlock detect` says why; `patchlock list --all` shows the machines that are supported.")
         return 0
-    begun = {} if observed.is_recorded else _list.standing(root)
-    here.sort(key=lambda one: (one.app.name not in begun, _info.proof(one) != _info.WORKS))  # numbers stay from now on
+    there = {} if observed.is_recorded else _list.standing(root)
+    here.sort(key=lambda one: (one.app.name not in there, _info.proof(one) != _info.WORKS))  # numbers stay from now on
     try:
         while True:
-            there = {} if observed.is_recorded else _list.standing(root)
             standing = {app: _unfinished_first(found) for app, found in there.items()}
             _output.echo(_screen(devices, observed.host, here, others, standing))
             word, chosen = _choice(here)
@@ -79,9 +78,10 @@ def guide() -> int:
                 _output.echo(_help())
                 _pause()
                 continue
-            found = [] if observed.is_recorded else _list.standing(root).get(chosen.app.name, [])
+            there = {} if observed.is_recorded else _list.standing(root)
             chosen = app_overview.with_packages(chosen, root, _options.cache())
-            _steps(chosen, found, is_recorded=observed.is_recorded)
+            _steps(chosen, there.get(chosen.app.name, []), is_recorded=observed.is_recorded)
+            there = {} if observed.is_recorded else _list.standing(root)
     except click.Abort as error:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return EXIT_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else 0
