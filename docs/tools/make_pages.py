@@ -162,10 +162,8 @@ def _overview(
 ) -> Iterator[str]:
     yield "# Catalogue"
     yield (
-        "Which app runs on which kind of machine. *Locked* means that a lockfile exists and passes all checks that do "
-        "not need the hardware. *Trial* means that the app is known to fail there "
-        "in part, so you get that profile only if you name it; the app's page says why. What has run on real hardware "
-        "is on the page of each app and profile."
+        "Which app runs on which kind of machine; what has run on real hardware is on the page of each app and of each "
+        f"profile. {pair_table.LEGEND[:1].upper()}{pair_table.LEGEND[1:]}."
     )
     yield "## Apps"
     yield "\n".join(

@@ -14,7 +14,9 @@ def main() -> None:
     # the rest. mypy has the same line.
     gc.set_threshold(200_000, 30, 100)
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # nor is there anything to look for at the end, which took a tenth of the time of `list`
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,11 @@ def test_commands_of_a_text_can_be_pasted(text: str, pasted: str, home: Path) ->
 
 
 def test_options_of_a_line_that_failed_come_after_the_commands_that_take_them(home: Path) -> None:
-    itself, line = shlex.quote(str(_launcher.path(home))), ["plan", "mini", "--catalogue", "/their catalogue"]
+    itself, line = shlex.quote(str(_launcher.path(home))), ["install", "mini", "--fallback"]
+    assert _launcher.to_paste("`patchlock install a`, `patchlock plan a`", home, line) == (
+        f"`{itself} install a --fallback`, `{itself} plan a`"
+    )
+    line = ["plan", "mini", "--catalogue", "/their catalogue"]
     assert _launcher.to_paste("`patchlock list`, `patchlock --version`: patchlock list", home, line) == (
         f"`{itself} list --catalogue '/their catalogue'`, `{itself} --version`: {itself} list"
     )
@@ -121,6 +125,9 @@ def test_text_stays_where_patchlock_is_on_path_or_the_machine_is_simulated(
     text = "`patchlock info APP`"
     monkeypatch.setenv("PATCHLOCK_HOST", "machine.json")
     assert _launcher.to_paste(text, home) == text
+    assert _launcher.to_paste("`patchlock install a --repair`, `patchlock install a --profile b`", home) == (
+        "`patchlock install a --repair`, `patchlock plan a --profile b`"
+    )
     monkeypatch.delenv("PATCHLOCK_HOST")
     monkeypatch.delenv("PATCHLOCK_BOOTSTRAP")
     assert _launcher.to_paste(text, home) == text

@@ -371,7 +371,7 @@ def test_install_for_a_recorded_machine_is_refused(
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
     there = on_paper.folder(other, "mini@tiny")
     for command in ("run", "verify"):
-        told = f"simulated machine: PATCHLOCK_HOST={path}\nerror[not-installed]: mini is not installed on tiny ({there}); run `patchlock install mini --profile tiny`\n"
+        told = f"simulated machine: PATCHLOCK_HOST={path}\nerror[not-installed]: mini is not installed on tiny ({there}); `patchlock plan mini --profile tiny` shows what an install would do there; for this machine, unset PATCHLOCK_HOST\n"
         assert face(command, "mini", "--profile", "tiny").stderr == told
 
 
@@ -382,6 +382,8 @@ def test_install_is_for_this_machine_where_one_fact_is_corrected(
     monkeypatch.setenv("PATCHLOCK_OVERRIDE_ARCH", "")
     done = face("install", "mini")
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "simulated machine: PATCHLOCK_OVERRIDE_ARCH=")
+    done = face("install", "mini", "--profile", "tiny")
+    assert ("nothing to do\n" in done.stdout, done.stderr) == (True, "simulated machine: PATCHLOCK_OVERRIDE_ARCH=\n")
 
 
 TROUBLE = """
@@ -480,7 +482,7 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     for command in ("plan", "install"):
         _, told = face(command, "mini", "--profile", "needy").stderr.splitlines()
         assert told.startswith("error[refused]: mini cannot run on needy on ")
-        assert told.endswith("; run `patchlock install mini --profile tiny`")
+        assert told.endswith("; run `patchlock plan mini --profile tiny`")
 
 
 def _platform() -> str:

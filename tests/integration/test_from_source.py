@@ -135,7 +135,7 @@ def test_it_is_refused_where_it_cannot_be(
 
 def test_on_a_terminal_it_is_asked(app: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_output, "can_ask", lambda: True)
-    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    monkeypatch.setattr(_output, "agreed", lambda *_, **__: False)
     done = face("install", "mini", "--profile", "tiny", "--from-source", "delta")
     assert done.returncode == 0
     assert done.stderr.endswith(

@@ -19,7 +19,7 @@ from miniature import World
 from terminals import on_terminal
 
 from patchlock import cli
-from patchlock.catalogue import profile_summaries
+from patchlock.catalogue import pair_table, profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
 from patchlock.core import file_lock, uv
 from patchlock.environments import generations
@@ -65,7 +65,9 @@ def test_info_names_the_reports_and_says_what_their_words_mean(face: Face) -> No
     legend = "\n".join(told.splitlines()[-2:])
     assert legend.startswith("  locked: checked without the machine; loads: ")
     assert legend.endswith("/glossary/#proof")
-    assert legend in face("list", "--all", "--catalogue", str(ROOT)).stdout
+    everything = face("list", "--all", "--catalogue", str(ROOT)).stdout
+    assert legend in everything
+    assert f"  {pair_table.LEGEND}\n" in everything
 
 
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
@@ -115,11 +117,8 @@ def test_a_table_reads_no_patch(words: tuple[str, ...]) -> None:
     )
     loaded = set(done.stderr.splitlines()[-1].split("|"))
     slow = ["patchlock.patches", "patchlock.locks", "libcst", "rich"]
-    slow += (
-        ["patchlock.model.lockfile", "patchlock.catalogue.expectations", "packaging.requirements"]
-        if words[0] == "info"
-        else []
-    )
+    if words[0] != "status":
+        slow += ["patchlock.model.lockfile", "patchlock.catalogue.expectations", "packaging.requirements"]
     assert not {one for one in loaded if one.startswith(tuple(slow))}
 
 
@@ -314,12 +313,16 @@ def test_a_failed_install_leaves_nothing_to_finish(locked: World, face: Face, tm
     assert face("status").stdout.startswith("mini on tiny  up to date with the catalogue\n")
 
 
-def test_a_failed_first_install_is_no_installation(locked: World, face: Face, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_failed_first_install(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny", "--commit", "zzz").returncode != 0
-    assert (tmp_path / "installed" / "mini@tiny").is_dir()
+    folder = tmp_path / "installed" / "mini@tiny"
+    assert not folder.exists()
     assert "mini" not in face("status").stdout
     assert "error[not-installed]" in face("run", "mini").stderr
-    (tmp_path / "installed" / "mini@tiny" / "song.wav").write_bytes(b"mine")
+    folder.mkdir()
+    (folder / "song.wav").write_bytes(b"mine")
+    assert face("install", "mini", "--profile", "tiny", "--commit", "zzz").returncode != 0
+    assert (folder / "song.wav").is_file()
     assert face("status").stdout.startswith("mini on tiny  ")
 
 
@@ -493,6 +496,15 @@ def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
     assert (said.returncode, said.stderr) == (2, f"error[usage]: the install of mini on tiny did not finish {end}")
     assert (tmp_path / "cache" / "wheels").is_dir()
     assert face("uninstall", "mini", "--profile", "tiny").returncode == 0
+    if os.name == "posix":
+        python = tmp_path / "cache" / "tool-1" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to(sys.executable)
+        with subprocess.Popen([python, "-c", "input()", "-m", "patchlock", "lock"], stdin=subprocess.PIPE) as other:
+            said = face("self", "remove", "--yes")
+            other.kill()
+        assert said.returncode == 1
+        assert f"is running: patchlock lock, process {other.pid} ({tmp_path / 'cache'}); wait" in said.stderr
     assert face("self", "remove", "--yes").returncode == 0
 
 

@@ -23,7 +23,7 @@ from patchlock.core import file_lock
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        pytest.param("demo\nn\nq\n", (), id="no"),
+        pytest.param("demo\nperhaps\nn\nq\n", (), id="no"),
         pytest.param("demo\nq\n", (), id="leave-at-a-question"),
         pytest.param("demo\nq\n", ("install",), id="install.sh-alone"),
     ],
@@ -36,6 +36,7 @@ def test_alone_on_a_terminal_it_guides(typed: str, words: tuple[str, ...], patch
     assert "$ patchlock install demo" in text
     assert "Install it now? [Y/n]" in text
     assert "Error" not in text
+    assert ('answer y or n, or q to leave, not "perhaps"' in text) == ("perhaps" in typed)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
@@ -138,11 +139,11 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
 def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(patchlock: Patchlock) -> None:
     host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
-    assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB", text, re.MULTILINE)
+    assert re.search(r"^1  advanced-rvc-inference +CPU +3.7 GiB\*", text, re.MULTILINE)
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
-    assert re.search("^1  advanced-rvc-inference +CPU.* unknown +3.7 GiB RAM", text, re.MULTILINE)
+    assert re.search(r"^1  advanced-rvc-inference +CPU.* [?] +3.7 GiB\*", text, re.MULTILINE)
     assert "Models: what it downloads " in text
-    assert "its page has both" in text
+    assert " *: known only for a GPU." in " ".join(text.split())
     _, text = _guided("q\n", patchlock)
     assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
 
@@ -156,7 +157,9 @@ def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_
     (page,) = re.findall(r"^xtts-webui: .*?Press Enter", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
     assert page.count("\n") < 24
     assert re.search(r"^  patchlock plan xtts-webui$", page, re.MULTILINE)
-    assert "610M" not in page, "the card's sentence is enough"
+    assert " Reason: see more" in " ".join(page.split())
+    _, text = _guided("xtts-webui\n\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host), "LINES": "26"})
+    assert "You can try `patchlock plan xtts-webui --profile zluda-rdna4`" in " ".join(text.split()), "as in `info`"
 
 
 @pytest.mark.parametrize(("pressed", "code"), [(KeyboardInterrupt, 130), (EOFError, 0)], ids=["Ctrl-C", "Ctrl-D"])
@@ -170,6 +173,25 @@ def test_the_guide_is_left_as_other_programs_are(
 
     monkeypatch.setattr(click, "prompt", prompt)
     assert _guide.guide() == code
+
+
+def test_numbers_stay_after_a_failed_install_and_q_ends_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*words: str) -> int:
+        folder = tmp_path / f"{words[1]}@cpu"
+        folder.mkdir()
+        (folder / "journal").write_text("failed: the disk is full\n")
+        return 130
+
+    answers = iter(["7", "y", "", "q"])
+    monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path))
+    monkeypatch.setenv("PATCHLOCK_OVERRIDE_ARCH", "")
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(answers))
+    monkeypatch.setattr(_guide, "_run", fail)
+    assert _guide.guide() == 0
+    before, after = re.findall(r"^7  (\S+)(.*)$", capsys.readouterr().out, re.MULTILINE)
+    assert (before[0], "failed" in before[1], after[1].endswith("  failed")) == (after[0], False, True)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
@@ -220,7 +242,7 @@ def test_the_guide_finishes_an_install_that_was_interrupted(
     assert "Finish its installation now? [Y/n]" in text
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
         _, text = _guided("mini\nn\nq\n", patchlock)
-    assert re.search(r"^1  mini .* in progress\b", text, re.MULTILINE)
+    assert re.search(r"^1  mini .* being installed\b", text, re.MULTILINE)
     assert "It is being installed at this moment" in text
     assert "Finish its installation" not in text
     assert "Start it now? [Y/n]" in text, "an earlier version is in use"

@@ -54,6 +54,9 @@ def test_a_page_of_a_command_has_its_options_and_its_example(site: Path) -> None
 def test_a_page_of_a_profile_says_what_computes(site: Path, profile: str, where: str) -> None:
     text = (site / "catalogue" / "profiles" / f"{profile}.md").read_text(encoding="utf-8")
     assert f"\n- Computes on: {where}\n" in text
+    reports = [path.name for path in (ROOT / "profiles" / "proofs" / profile).glob("*.json")]
+    assert ("## Proved on real machines" in text) == bool(reports)
+    assert all(f"/{name})" in text for name in reports)
 
 
 def test_the_catalogue_says_why_a_pair_is_not_supported(site: Path) -> None:

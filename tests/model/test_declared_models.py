@@ -56,4 +56,4 @@ def test_what_nobody_knows_is_said() -> None:
     assert told == "2.0 KiB plus 1 file whose size the index does not say"
     assert total_text(ModelSize(bytes=0, unknown=0)) == "nothing"
     sizes = [ModelSize(bytes=count, unknown=unknown) for count in (0, 2_000) for unknown in (0, 1)]
-    assert [short_text(size) for size in sizes] == ["none", "unknown", "2.0 KiB", "2.0 KiB + ?"]
+    assert [short_text(size) for size in sizes] == ["none", "?", "2.0 KiB", "2.0 KiB + ?"]

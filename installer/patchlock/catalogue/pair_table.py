@@ -82,6 +82,13 @@ def _pair_state(app: AppSummary, profile: Profile | ProfileSummary, platform: Pl
     )
 
 
+LEGEND = (
+    "locked: checked without the machine; (CPU): computes on the CPU there; (trial): known to fail there in part, so "
+    "you get that profile only if you name it; 3 of 4: on so many of the profile's systems"
+)
+"""What the words of `cell` mean."""
+
+
 def cell(found: Sequence[PairState]) -> str:
     """Say in a word how an app stands on a profile, whose platforms need not all stand alike."""
     states = [one.state for one in found]

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from patchlock.cli import _options, _output
 from patchlock.model.errors import PatchlockError
 from patchlock.operations import fallback
@@ -61,7 +59,7 @@ def take(
         _output.echo(f"{request.profile.name} does not work on this machine: {error.what}", err=True)
         for line in error.evidence:
             _output.echo(f"  {line}", err=True)
-        if not click.confirm(f"Install {request.app.name} on {offered.profile.name} instead?", default=True, err=True):
+        if not _output.agreed(f"Install {request.app.name} on {offered.profile.name} instead?", default=True):
             return None
     return fallback.install_instead(request, error, next_request, attempt, progress)
 

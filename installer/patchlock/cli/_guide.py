@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
     from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.model.hosts import Host
+    from patchlock.model.models import ModelSize
     from patchlock.operations.app_overview import AppOverview
 
 _HEADS = ("", "App", "Runs on", "Proved", "Models", "Memory", "Installed")
@@ -29,8 +31,9 @@ _LEFT_OUT = ("Models", "Proved", "Runs on", "Memory")
 """Columns that a narrow terminal does not show, as an app's page has them too; the first to go first."""
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
-    "Models": "Models: what it downloads in addition to its packages (?: files of unknown size); its page has both.",
+    "Models": "Models: what it downloads besides its packages (?: files whose size the catalogue does not say).",
 }
+_ON_A_GPU = "*"
 _LEAVE = {"q", "quit", "exit", ""}
 _HELP = {"h", "help", "?"}
 
@@ -39,7 +42,7 @@ def guide() -> int:
     """Show what runs here, and do what a person chooses, until he leaves.
 
     Returns:
-        The exit code of the last command that was run, or 130 where a question was answered with Ctrl-C.
+        0, or 130 where a question was answered with Ctrl-C; a command that fails has said so.
     """
     from patchlock.catalogue import profile_summaries
     from patchlock.cli import _detect, _launcher
@@ -56,32 +59,32 @@ def guide() -> int:
     here, others = [one for one in seen if one.choice], [one for one in seen if not one.choice]
     cards = profile_summaries.cards(root) if observed.host.devices else ()
     devices = [_detect.card_name(identify(device, cards)) for device in observed.host.devices]
-    code = 0
     if not here:
         _output.echo(
             f"This machine: {_machine(observed.host, devices)}\n\nNo app of the catalogue runs on this machine."
         )
         _output.echo("`patchlock detect` says why; `patchlock list --all` shows the machines that are supported.")
-        return code
+        return 0
+    there = {} if observed.is_recorded else _list.standing(root)
+    here.sort(key=lambda one: (one.app.name not in there, _info.proof(one) != _info.WORKS))  # numbers stay from now on
     try:
         while True:
-            there = {} if observed.is_recorded else _list.standing(root)
             standing = {app: _unfinished_first(found) for app, found in there.items()}
-            here.sort(key=lambda one: (one.app.name not in standing, _info.proof(one) != _info.WORKS))
             _output.echo(_screen(devices, observed.host, here, others, standing))
             word, chosen = _choice(here)
             if word in _LEAVE:
-                return code
+                return 0
             if chosen is None:
                 _output.echo(_help())
                 _pause()
                 continue
-            found = [] if observed.is_recorded else _list.standing(root).get(chosen.app.name, [])
+            there = {} if observed.is_recorded else _list.standing(root)
             chosen = app_overview.with_packages(chosen, root, _options.cache())
-            code = _steps(chosen, found, is_recorded=observed.is_recorded)
+            _steps(chosen, there.get(chosen.app.name, []), is_recorded=observed.is_recorded)
+            there = {} if observed.is_recorded else _list.standing(root)
     except click.Abort as error:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
-        return EXIT_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else code
+        return EXIT_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else 0
 
 
 def _unfinished_first(found: Sequence[InstallationState]) -> InstallationState:
@@ -109,7 +112,7 @@ def _help() -> str:
     return formatter.getvalue() + "\nOne of them: `patchlock help COMMAND`\nAll there are: `patchlock help --all`"
 
 
-def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded: bool) -> int:
+def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded: bool) -> None:
     """Show an app, and offer what can be done with it now; on a recorded machine that is nothing."""
     from patchlock.cli import _launcher
     from patchlock.cli._models import licences
@@ -125,17 +128,17 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         "licence": licences(app.license, seen.models),
         "more": f"{_launcher.own_command(_options.home())} info {app.name}",
     }
-    _output.echo(f"\n{_page(seen, rows, below=6 if is_recorded else 3)}")
+    _output.echo(f"\n{_page(seen, rows, below=5 if is_recorded else 3)}")
     if is_recorded:
-        _output.echo("\nPATCHLOCK_HOST names another machine. This shows what would be done there:")
-        _show(seen, "plan", app.name)
+        told = "PATCHLOCK_HOST names another machine. This shows what would be done there:"
+        _show(seen, "plan", app.name, above=f"\n{told}\n")
         _pause()
-        return 0
+        return
     if there and there.is_busy:
         _output.echo("\nIt is being installed at this moment: another patchlock works on it.")
         if not _options.profiles_of(app.name):
             _pause()
-            return 0
+            return
     elif not there or there.state == "interrupted":
         doubted = seen.choice.chosen.profile.name if seen.choice and seen.choice.doubts and not there else ""
         profile = there.installation.profile if there else doubted  # which is named, so that `install` does not ask
@@ -146,22 +149,20 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
             question = f"Install it on {doubted} all the same?"
         if lacks:
             question = f"It takes more memory than there is. {question}"
-        if not _agreed(question, seen, *install, default="n" if lacks or doubted else "y"):
-            return 0
-        if code := _run(*install):
+        if not _agreed(question, seen, *install, default=not (lacks or doubted)):
+            return
+        if _run(*install):
             _pause()
-            return code
+            return
     pair = _installed(seen)
     if missing := _not_downloaded(*pair):
         fetch = ("models", *pair, "--fetch")
-        if _agreed(f"Download its models now ({missing})?", seen, *fetch) and (code := _run(*fetch)):
+        if _agreed(f"Download its models now ({missing})?", seen, *fetch) and _run(*fetch):
             _pause()
-            return code
-    if not _agreed("Start it now?", seen, "run", *pair):
-        return 0
-    code = _start(*pair)
-    _pause()
-    return code
+            return
+    if _agreed("Start it now?", seen, "run", *pair):
+        _start(*pair)
+        _pause()
 
 
 def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
@@ -172,9 +173,13 @@ def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
         rows: of its page.
         below: lines that follow: blank ones, the command and the question.
     """
+    from patchlock.cli._models import licences
+    from patchlock.model.models import total_text
+
     need = _most_memory(seen)
-    fewer = {"models": _models(seen), "memory": need.need_text if need else ""}
-    fewer["here"] = "\n".join(line.partition(" Reason: ")[0] for line in rows["here"].split("\n"))
+    fewer = {"models": total_text(_models(seen)), "memory": need.need_text if need else ""}
+    fewer["licence"] = licences(seen.app.license) + ("; those of its models: see more" if seen.models else "")
+    fewer["here"] = re.sub(" Reason: .*", " Reason: see more", rows["here"])
     told = dict(rows)
     room = shutil.get_terminal_size().lines - below
     for name in ("", *fewer):
@@ -191,25 +196,20 @@ def _most_memory(seen: AppOverview) -> MemoryVerdict | None:
     return max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
 
 
-def _agreed(question: str, seen: AppOverview, *words: str, default: Literal["y", "n"] = "y") -> bool:
+def _agreed(question: str, seen: AppOverview, *words: str, default: bool = True) -> bool:
     """Ask, with the command that does the same without a question.
 
     Raises:
         click.Abort: the answer is to leave.
     """
     _show(seen, *words)
-    answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
-    hint = "[Y/n]" if default == "y" else "[y/N]"
-    answer = click.prompt(f"{question} {hint}", default=default, show_default=False, type=answers, show_choices=False)
-    if answer == "q":
-        raise click.Abort
-    return answer in {"y", "yes"}
+    return _output.agreed(question, default=default, err=False, can_leave=True)
 
 
-def _show(seen: AppOverview, *words: str) -> None:
+def _show(seen: AppOverview, *words: str, above: str = "\n") -> None:
     """Show the command of a step, as the machine's shell has it."""
     has_prompt = seen.choice is None or seen.choice.chosen.platform.os != "windows"
-    _output.echo(f"\n  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
+    _output.echo(f"{above}  $ patchlock {' '.join(words)}", has_prompt=has_prompt)
 
 
 def _run(*words: str) -> int:
@@ -237,12 +237,12 @@ def _not_downloaded(app: str, *options: str) -> str:
     return total_text(size) if size.bytes or size.unknown else ""
 
 
-def _start(*pair: str) -> int:
+def _start(*pair: str) -> None:
     """Start an app in a process of its own: `run` becomes the app, and the guide would be gone."""
     from patchlock.core import process
 
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return process.run_in_terminal(sys.executable, "-P", "-m", "patchlock", "run", *pair, env=env)
+    process.run_in_terminal(sys.executable, "-P", "-m", "patchlock", "run", *pair, env=env)
 
 
 def _pause() -> None:
@@ -275,14 +275,19 @@ def _screen(
 
 def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[AppOverview]) -> list[str]:
     parts: list[str] = []
-    if legend := " ".join(told for head, told in _LEGEND.items() if head in heads):
-        parts.append(_output.sentences([legend], 0))
+    legend = [told for head, told in _LEGEND.items() if head in heads]
+    if "Memory" in heads and any(need.basis for need in map(_most_memory, here) if need):
+        legend.append(f"{_ON_A_GPU}: known only for a GPU.")
+    if legend:
+        parts.append(_output.sentences([" ".join(legend)], 0))
     if left_out := [head for head in _HEADS if head in _LEFT_OUT and head not in heads]:
         parts.append(_output.sentences([f"{', '.join(left_out)}: see an app's page"], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
         parts.append(_output.sentences([f"Not supported here: {names} (`patchlock info APP` says why)"], 0))
-    parts += [_output.sentences([f"Warning: {text} (an app's page says why)"], 0) for text in _warnings(here)[:2]]
+    parts += [
+        _output.sentences([f"Warning: {text} (`patchlock info APP` says why)"], 0) for text in _warnings(here)[:2]
+    ]
     return parts
 
 
@@ -306,28 +311,31 @@ def _machine(host: Host, devices: Sequence[str]) -> str:
 
 def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationState]) -> Mapping[str, Sequence[str]]:
     """Say each thing in words and, where they are too long for a terminal, in fewer."""
+    from patchlock.model.models import short_text
+
     need = _most_memory(seen)
     lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
-    installed = "" if not there else there.state if there.state == "interrupted" else "installed"
-    size = _output.size(need.takes) if need else "unknown"
-    memory = f"{size} {'GPU' if need.is_device else 'RAM'}" if need else size
+    installed = (_list.how_unfinished(there) or "installed") if there else ""
+    size = _output.size(need.takes) if need else "not known"
+    size += _ON_A_GPU if need and need.basis else ""
+    memory = f"{size} {'GPU' if need.is_device else 'RAM'}" if need and not need.basis else size
     on = seen.computes_on.removeprefix("the ")
     return {
         "": (str(number),),
         "App": (seen.app.name,),
         "Runs on": (on, "CPU" if on.startswith("CPU") else "GPU"),  # also with ONNX models on a card
         "Proved": (_info.proof(seen),),
-        "Models": (_models(seen),),
+        "Models": (short_text(_models(seen)),),
         "Memory": (f"{memory} (too much)", "too much") if lacks else (memory, size),
-        "Installed": ("in progress" if there and there.is_busy else installed,),
+        "Installed": (installed,),
     }
 
 
-def _models(seen: AppOverview) -> str:
-    from patchlock.model.models import short_text, size_of
+def _models(seen: AppOverview) -> ModelSize:
+    from patchlock.model.models import size_of
 
-    return short_text(size_of(file for one in seen.models for file in one.files))
+    return size_of(file for one in seen.models for file in one.files)
 
 
 def _table(rows: Sequence[Mapping[str, Sequence[str]]]) -> tuple[list[str], list[str]]:

@@ -90,7 +90,7 @@ def install_command(
 
     opened = _bundle.open_bundle(bundle, app, profile, source, revision, fallback, repair)
     is_plain = not (source or reinstall or repair or revision or archives or accept_changed)
-    is_plain = is_plain and not (fallback or as_json or opened)
+    is_plain = is_plain and not (fallback or as_json or opened or _is_simulated())
     named = profile = opened.header.profile if opened else profile
     profile = named or _remembered(app, _options.root(catalogue))
     from patchlock.hardware import stored_choice
@@ -183,7 +183,7 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
         click.echo(f"{build.option}: {build.told()}", err=True)
     if not builds or as_json or not _output.can_ask() or from_source.findings(request):
         return
-    if not click.confirm("Build it now?", default=False, err=True):
+    if not _output.agreed("Build it now?"):
         built = {build.option for build in builds}
         kept = [word for name in request.chosen if name not in built for word in ("--with", name)]
         left_out = [word for name in sorted(built) for word in ("--without", name)]
@@ -288,10 +288,14 @@ def _end(command: str, data: dict[str, object], error: PatchlockError | None, *,
     return 0
 
 
+def _is_simulated() -> bool:
+    return any(name.startswith(("PATCHLOCK_HOST", "PATCHLOCK_OVERRIDE_")) for name in os.environ)
+
+
 def _remembered(app: str, catalogue: Path) -> str | None:
     """Name the profile that was chosen for an app and not named, while the profiles to choose from are the same."""
     home = _options.home()
-    if not home.is_dir() or any(name.startswith(("PATCHLOCK_HOST", "PATCHLOCK_OVERRIDE_")) for name in os.environ):
+    if not home.is_dir() or _is_simulated():
         return None
     from patchlock.hardware import stored_choice
 

@@ -83,26 +83,31 @@ def _told() -> dict[str, str]:
 def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
     """Name patchlock in a form that can be pasted wherever a text has a command of it.
 
-    Commands stand between backquotes, or after "$ " or ": "; one for a simulated machine stays as it is.
+    Commands stand between backquotes, or after "$ " or ": ". For a simulated machine nothing is installed, so that
+    `plan` stands there for an `install`, if it takes its options.
 
     Args:
         text: what is said.
         home: holds the launcher.
-        arguments: of a line that failed; its --catalogue and --source count for the commands between backquotes that
-            take them, too.
+        arguments: of a line that failed; its --catalogue, --source and --fallback count for the commands between
+            backquotes that take them, too.
     """
-    itself = "patchlock" if os.environ.get("PATCHLOCK_HOST") else own_command(home)
+    is_simulated = bool(os.environ.get("PATCHLOCK_HOST"))
+    itself = "patchlock" if is_simulated else own_command(home)
     given = _given(arguments)
-    if itself == "patchlock" and not given:
+    if itself == "patchlock" and not given and not is_simulated:
         return text
 
     def pasted(found: re.Match[str]) -> str:
         before, words = found[1], found[2]
         if words is None:
             return f"`{itself}`"
-        left = [name for name, value in given.items() if name not in words and value not in words]
+        is_install = is_simulated and before == "`" and words.startswith("install ")
+        if is_install and {word for word in words.split() if word.startswith("--")} <= _options_of("plan"):
+            words = words.replace("install", "plan", 1)
+        left = [name for name, value in given.items() if name not in words and not (value and value in words)]
         taken = _options_of(words) if left and before == "`" else frozenset()
-        return f"{before}{itself} {words}{''.join(f' {name} {given[name]}' for name in left if name in taken)}"
+        return f"{before}{itself} {words}{''.join(f' {name} {given[name]}'.rstrip() for name in left if name in taken)}"
 
     return re.sub(r"(`|\$ |: )patchlock (?=[a-z-])([^`\n]*)|`patchlock`", pasted, text)
 
@@ -115,7 +120,7 @@ def _given(arguments: Sequence[str]) -> dict[str, str]:
         values += [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
         if values:
             found[name] = without_secrets(command_lines.quoted(values[-1]))
-    return found
+    return found | ({"--fallback": ""} if "--fallback" in words else {})
 
 
 def _options_of(words: str) -> frozenset[str]:

@@ -38,7 +38,8 @@ def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_js
     from patchlock.catalogue import app_summaries, pair_table, profile_summaries
 
     root = _options.checked_root(catalogue)
-    apps, profiles = app_summaries.read_summaries(root), profile_summaries.read_summaries(root)
+    apps = app_summaries.read_summaries(root, brief=not (as_json or markdown or everything))
+    profiles = profile_summaries.read_summaries(root)
     found = pair_table.pair_states(apps, profiles, app_summaries.is_locked(root, profiles))
     if as_json:
         from patchlock.catalogue import proofs
@@ -99,16 +100,16 @@ def standing(root: Path) -> dict[str, list[InstallationState]]:
     return found
 
 
-def _unfinished(one: InstallationState) -> str:
-    return "failed" if one.unfinished.failure else "interrupted"
+def how_unfinished(one: InstallationState) -> str:
+    """Say in a word or two that an install has not finished; "" where it has."""
+    return _options.how_far(one.installation) if one.is_busy or one.state == "interrupted" else ""
 
 
 def profiles_text(found: Iterable[InstallationState]) -> str:
     """Name the profiles of installations, what has not finished, and what is not verified; "" for none."""
     told = []
     for one in found:
-        word = "being installed" if one.is_busy else _unfinished(one) if one.state == "interrupted" else ""
-        word = word or ("not verified" if one.used is not None and one.used.unverified else "")
+        word = how_unfinished(one) or ("not verified" if one.used is not None and one.used.unverified else "")
         told.append(one.installation.profile + (f" ({word})" if word else ""))
     return ", ".join(told)
 
@@ -116,6 +117,7 @@ def profiles_text(found: Iterable[InstallationState]) -> str:
 def _matrix(
     apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path
 ) -> str:
+    from patchlock.catalogue import pair_table
 
     parts = [
         "Apps",
@@ -124,6 +126,7 @@ def _matrix(
         _output.rows([(profile.name, title(profile)) for profile in profiles]),
         "\nLocks",
         locks(found),
+        _output.sentences([pair_table.LEGEND]),
     ]
     if told := proved(found, root):
         parts += ["\nProved on real machines", _output.rows(told), legend()]

@@ -152,7 +152,7 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
         place = "the environment of the app, once it is installed" if is_later else _shown(request, _folder(files[0]))
         lines.append(f"    in {place}")
     if missing:
-        command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
+        command = f"patchlock models {_options.pair_arguments(request)} --fetch"
         lines += ["", f"{'fetch them' if is_installed else 'fetch them after the install'}: {command}"]
     return lines
 

@@ -512,12 +512,20 @@ def require_current(request: Request) -> Receipt:
     from patchlock.catalogue.pairs import require_possible
     from patchlock.environments import generations
     from patchlock.hardware import on_paper
+    from patchlock.model.errors import NotInstalledError
 
     there = request.installation
     if generations.current(there) is None:
         require_possible(request.app, request.profile, request.platform)
-    where = on_paper.folder(request.simulated, there.folder.name) if request.simulated else ""
-    return generations.require_current(there, request.app.name, where=where)
+    try:
+        return generations.require_current(there, request.app.name)
+    except NotInstalledError as error:
+        if request.simulated:
+            error.where = on_paper.folder(request.simulated, there.folder.name)
+        if request.machine and request.machine.observed.is_recorded:
+            plan = f"patchlock plan {request.app.name} --profile {request.profile.name}"
+            error.remedy = f"`{plan}` shows what an install would do there; for this machine, unset PATCHLOCK_HOST"
+        raise
 
 
 def _installed_on(app: str) -> str | None:
@@ -539,7 +547,7 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
     from patchlock.model.errors import UsageError
 
     begun = [one for one in generations.unfinished(home()) if one.app == app]
-    unfinished = {one.profile: _how_far(one) for one in begun}
+    unfinished = {one.profile: how_far(one) for one in begun}
     names = sorted({*profiles, *unfinished})
     told = " and on ".join(f"{name} ({unfinished[name]})" if name in unfinished else name for name in names)
     context = click.get_current_context()
@@ -551,7 +559,7 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
     )
 
 
-def _how_far(begun: Installation) -> str:
+def how_far(begun: Installation) -> str:
     """Say in a word or two how an install stands that has not finished."""
     from patchlock.environments import generations
 

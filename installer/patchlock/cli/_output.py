@@ -152,9 +152,32 @@ def confirm(question: str, *, yes: bool, as_json: bool = False) -> bool:
         raise UsageError(
             f'cannot ask "{question}" without a terminal', remedy="add --yes to agree, or --dry-run to look first"
         )
+    return agreed(question)
+
+
+def agreed(question: str, *, default: bool = False, err: bool = True, can_leave: bool = False) -> bool:
+    """Ask a person until he says yes or no.
+
+    Args:
+        question: ends with a question mark.
+        default: what Enter means.
+        err: whether he is asked on stderr.
+        can_leave: whether q is an answer, too.
+
+    Raises:
+        click.Abort: the answer is q, Ctrl-C or the end of the input.
+    """
     import click
 
-    return click.confirm(question, default=False, err=True)
+    answers = {"y": True, "yes": True, "n": False, "no": False, "": default}
+    asked = f"{question} {'[Y/n]' if default else '[y/N]'}"
+    while True:
+        word = click.prompt(asked, default="", show_default=False, err=err).strip()
+        if word.lower() in answers:
+            return answers[word.lower()]
+        if can_leave and word.lower() == "q":
+            raise click.Abort
+        echo(f'answer y or n{", or q to leave" if can_leave else ""}, not "{word}"', err=err)
 
 
 def leave(text: str) -> NoReturn:

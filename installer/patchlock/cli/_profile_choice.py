@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from patchlock.cli import _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
@@ -62,7 +60,7 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
         raise _uncertain(found)
     for doubt in found.choice.doubts:
         _output.echo(f"warning: {doubt}", err=True)
-    if not click.confirm(f"Install on {name} all the same?", default=False, err=True):
+    if not _output.agreed(f"Install on {name} all the same?"):
         _output.leave("nothing was installed")
 
 

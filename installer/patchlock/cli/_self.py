@@ -16,9 +16,10 @@ import click
 from patchlock.cli import _launcher, _options, _output, _progress
 from patchlock.cli._commands import Subcommands
 from patchlock.core import command_lines
+from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
-    from patchlock.model.errors import UsageError
+    from patchlock.model.errors import BusyError, UsageError
 
 _BY_SYSTEM = "The package manager that installed it"
 
@@ -141,8 +142,8 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
 def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
     """Remove patchlock's own files: its cache, its Python environment and its launcher.
 
-    Refuses while an app is installed or an install has not finished. The clone, or the package that patchlock was
-    installed as, stays; the command that removes it is printed.
+    Refuses while an app is installed, an install has not finished or another patchlock runs. The clone, or the
+    package that patchlock was installed as, stays; the command that removes it is printed.
 
     \b
     Example:
@@ -152,11 +153,11 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     from patchlock.environments import cache_pruning
 
     home, cache = _options.home(), _options.cache()
-    for place in cache_pruning.homes(cache, home):
-        if error := _installed(place):
-            if not dry_run:
-                raise error
-            _output.note(f"note: {error}")
+    in_use = (error for place in cache_pruning.homes(cache, home) if (error := _installed(place)))
+    for reason in filter(None, (*in_use, _running(cache))):
+        if not dry_run:
+            raise reason
+        _output.note(f"note: {reason}")
     found = own_files(home, cache)
     of_uv = None if as_json else Path(uv.cache_folder())  # asked now, as uv goes with the rest
     folder = _checkout()
@@ -213,6 +214,24 @@ def _installed(home: Path) -> UsageError | None:
         return None
     remedy = f"first run {' and '.join(f'`{command}`' for command in commands)}"
     return UsageError("; ".join(told), where=str(home), remedy=remedy)
+
+
+def _running(cache: Path) -> BusyError | None:
+    """Name another command that runs with the Python of the cache, which is about to be removed; None for none."""
+    from patchlock.core import process
+    from patchlock.model.errors import BusyError
+
+    place = cache.resolve()
+    for number, words in process.running():
+        if number == os.getpid() or not Path(words[0]).parent.resolve().is_relative_to(place):
+            continue
+        command = command_lines.joined(words[words.index("-m") + 1 :] if "-m" in words else words)
+        return BusyError(
+            f"another program of patchlock is running: {without_secrets(command)}, process {number}",
+            where=str(cache),
+            remedy="wait for it to end, or end it, and run the same command again",
+        )
+    return None
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -219,6 +219,19 @@ def run_untrusted(*argv: str, env: Mapping[str, str], timeout: float, limit: int
     if len(said) >= limit:
         raise CommandFailedError(f"{Path(argv[0]).name} printed {limit} bytes and more", where=shlex.join(argv))
     return Completed(returncode=child.returncode, stdout=bytes(said), stderr="")
+
+
+def running() -> Iterator[tuple[int, list[str]]]:
+    """List the processes of this system, each with its program and arguments; none on Windows."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            words = os.fsdecode((folder / "cmdline").read_bytes()).rstrip("\0").split("\0")
+            if words[0]:  # else it is one of the kernel
+                yield int(folder.name), words
+    if sys.platform == "darwin":  # has no /proc
+        for line in run_untrusted("ps", "-axo", "pid=,args=", env=environment(), timeout=10).text.splitlines():
+            number, *words = line.split()
+            yield int(number), words
 
 
 def _drain(stream: IO[bytes], said: bytearray, limit: int) -> None:

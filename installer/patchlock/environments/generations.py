@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -165,12 +166,27 @@ def installations(home: Path) -> tuple[Installation, ...]:
     """
     folders = sorted(home.iterdir()) if home.is_dir() else []
     found = (Installation(folder=folder) for folder in folders if "@" in folder.name and folder.is_dir())
-    return tuple(one for one in found if _holds_anything(one))
+    return tuple(one for one in found if holds_anything(one))
 
 
-def _holds_anything(installation: Installation) -> bool:
-    before = {installation.lock, installation.folder / stored_choice.FILE}
-    return any(path not in before for path in installation.folder.iterdir())
+def remove_if_empty(installation: Installation) -> None:
+    """Remove the folder in which an install was only begun; whoever waits for its lock makes another one."""
+    if not holds_anything(installation):
+        with contextlib.suppress(OSError):  # another patchlock that waited has just made it anew, or, on Windows, waits
+            (installation.folder / stored_choice.FILE).unlink(missing_ok=True)
+            installation.lock.unlink(missing_ok=True)
+            installation.folder.rmdir()
+
+
+def holds_anything(installation: Installation, *, but: Path | None = None) -> bool:
+    """Say whether something was laid down in a folder, which may not be there.
+
+    Args:
+        installation: whose folder.
+        but: a file that does not count.
+    """
+    before = {installation.lock, installation.folder / stored_choice.FILE, but}
+    return installation.folder.is_dir() and any(path not in before for path in installation.folder.iterdir())
 
 
 def unfinished(home: Path) -> tuple[Installation, ...]:
@@ -198,13 +214,12 @@ def current(installation: Installation) -> Receipt | None:
     return read_receipt(generation(installation, name)) if _NAME.fullmatch(name) else None
 
 
-def require_current(installation: Installation, app: str, *, where: str = "") -> Receipt:
+def require_current(installation: Installation, app: str) -> Receipt:
     """Read the receipt of the generation in use.
 
     Args:
         installation: of the app.
         app: its name.
-        where: of a simulated machine, which folder it would be there.
 
     Raises:
         BusyError: there is none yet.
@@ -226,7 +241,7 @@ def require_current(installation: Installation, app: str, *, where: str = "") ->
         raise NotInstalledError(
             f"{app} is not installed on {installation.profile}"
             + (begun if is_interrupted else installed_profiles.elsewhere(installation)),
-            where=where or str(installation.folder),
+            where=str(installation.folder),
             remedy=finish if is_interrupted else f"run {command}",
         )
     return receipt

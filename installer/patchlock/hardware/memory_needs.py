@@ -35,10 +35,14 @@ class MemoryVerdict:
         return self.takes <= self.has if self.has else None
 
     @property
+    def basis(self) -> str:
+        """Say that nobody has said that number of such a machine: ` (known only for a GPU)`; else ""."""
+        return self.need.basis if not self.is_device and self.takes > self.need.ram else ""
+
+    @property
     def need_text(self) -> str:
         """Say what is taken, without what the machine has."""
-        is_shared = self.takes > self.need.ram
-        whose = "of the card's memory" if self.is_device else f"of memory{self.need.basis if is_shared else ''}"
+        whose = "of the card's memory" if self.is_device else f"of memory{self.basis}"
         return f"{self.need.what}: {size_text(self.takes)} {whose}"
 
     def __str__(self) -> str:

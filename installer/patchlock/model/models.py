@@ -142,7 +142,7 @@ def short_text(size: ModelSize) -> str:
     """Write the same for a column of a table; "?" stands for the files whose size nobody has said."""
     if not size.unknown:
         return size_text(size.bytes) if size.bytes else "none"
-    return f"{size_text(size.bytes)} + ?" if size.bytes else "unknown"
+    return f"{size_text(size.bytes)} + ?" if size.bytes else "?"
 
 
 def models_at(models: Iterable[Model], address: str, hub: str = _HUB) -> tuple[Model, ...]:

@@ -102,7 +102,7 @@ class MemoryNeed:
 
     @property
     def basis(self) -> str:
-        """Say that nobody has said that number of such a machine: ` (known only for a GPU)`; else ""."""
+        """Say of `without_card` that nobody has said it of a machine without a card; else ""."""
         return " (known only for a GPU)" if self.device > self.ram else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 from patchlock.core import file_lock, old_folders
@@ -42,11 +43,10 @@ def begun(request: Request, *, needs_source: bool = True) -> Iterator[None]:
     generations.write_journal(installation, Unfinished(source=source))
     try:
         yield
-    except UpstreamError:  # the commit or the source is wrong, and nothing was begun
-        installation.journal.unlink(missing_ok=True)
-        raise
     except PatchlockError as error:
-        if installation.journal.exists():  # else all is as it was
+        if isinstance(error, UpstreamError) or not generations.holds_anything(installation, but=installation.journal):
+            installation.journal.unlink(missing_ok=True)  # nothing was begun
+        elif installation.journal.exists():  # else all is as it was
             failure = "; ".join((error.what, *error.evidence))
             generations.write_journal(installation, Unfinished(source=source, failure=failure))
         raise
@@ -55,13 +55,26 @@ def begun(request: Request, *, needs_source: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock(installation: Installation, progress: Progress) -> Iterator[int]:
-    """Hold the installation, and touch nothing in it; `progress` is told when another patchlock has to end first."""
+    """Hold the installation, and leave no folder in which nothing was laid down.
+
+    Args:
+        installation: which one.
+        progress: told when another patchlock has to end first.
+    """
 
     def waiting() -> None:
         progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
 
-    with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
-        yield held
+    try:
+        with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+            try:
+                yield held
+            finally:
+                if os.name == "posix":  # Windows does not remove a file that is open
+                    generations.remove_if_empty(installation)
+    finally:
+        if os.name != "posix":
+            generations.remove_if_empty(installation)
 
 
 def clear(installation: Installation) -> None:

@@ -60,17 +60,15 @@ class Origin:
 
 
 def counted(results: Collection[CheckResult], caveat: str = "") -> str:
-    """Count checks as an install does, which has just laid the files; what was found of them is told beside.
+    """Count all checks, and those that an install does not make, which has just laid the files.
 
     Args:
         results: of all checks.
         caveat: about the proof, which follows the number.
     """
-    disk = [one for one in results if one.id in _OF_DISK]
-    others = [one for one in results if one.id not in _OF_DISK]
-    word = "are" if all(one.passed for one in disk) else "are not"
-    told = f"; the files on disk {word} as installed" if disk else ""
-    return f"{sum(one.passed for one in others)} of {len(others)} checks passed{caveat}{told}"
+    disk = sum(one.id in _OF_DISK for one in results)
+    told = f"; {disk} of them look at the files on disk" if disk else ""
+    return f"{sum(one.passed for one in results)} of {len(results)} checks passed{caveat}{told}"
 
 
 def quick(folder: Path, receipt: Receipt, lock: Lock | None) -> VerificationResult:
