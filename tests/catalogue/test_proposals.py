@@ -424,16 +424,15 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
 @pytest.mark.parametrize(
     ("readme", "wanted"),
     [
-        pytest.param("## Introduction\n# OpenVoice\n", "OpenVoice", id="part-first"),
-        pytest.param("<b>x</b>\n## 📖 Overview\n## Installation:\n", "owned", id="parts-alone"),
-        pytest.param("# Introduction to Tones\n", "Introduction to Tones", id="a-name-that-begins-so"),
-        pytest.param('## <a href="R.md">English</a> | <a href="C.md">中文</a>\n## Tones\n', "Tones", id="languages"),
-        pytest.param("# [English](R.md) | [中文](C.md)\n## Demos\n### Owned: hums\n", "Owned: hums", id="named-below"),
-        pytest.param("## Tones\n```sh\n# install it\n```\n", "Tones", id="comment-in-code"),
+        pytest.param("# Sponsors\n## 📖 Audio  *Hummer*\n", "📖 Audio Hummer", id="named-below"),
+        pytest.param("# Introduction\n# OpenVoice\n", "Py-Audio-Hummer", id="none-resembles-it"),
+        pytest.param("# Audio\n# [Hummer](x.md) &\n# [Audio Hummer](y.md)\n", "Audio Hummer", id="most-of-the-name"),
+        pytest.param("x\n<h1 align=c>\n  Py-Audio-Hummer\n</h1>\n", "Py-Audio-Hummer", id="in-html"),
+        pytest.param("## X\n```sh\n# py-audio-hummer\n```\n", "Py-Audio-Hummer", id="comment-in-code"),
     ],
 )
-def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> None:
-    assert project_facts.title(tree({"README.md": readme}), "owned") == wanted
+def test_title_is_a_heading_that_resembles_the_repository_s_name(readme: str, wanted: str) -> None:
+    assert project_facts.title(tree({"README.md": readme}), "Py-Audio-Hummer") == wanted
 
 
 # --- what only a card has a use for -----------------------------------------------------------------------------------

@@ -146,8 +146,12 @@ def name_of(url: str) -> str:
             f"the address {url} has a user, a password or a query, which would be written to app.toml",
             remedy="leave it out; git asks its credential helper, or name a clone that you have with --source",
         )
-    last = url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
-    return "-".join(re.findall(r"[a-z0-9]+", last.lower()))
+    return "-".join(re.findall(r"[a-z0-9]+", repository_of(url).lower()))
+
+
+def repository_of(url: str) -> str:
+    """Name the repository of an address."""
+    return url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
 
 
 def require_name(name: str, catalogue: Catalogue) -> None:
@@ -251,7 +255,7 @@ def _draft(
         commit=clone.commit,
         submodules=tuple(map(str, clone.joined)),
         facts=AppMetadata(
-            title=project_facts.title(files, wanted.name),
+            title=project_facts.title(files, repository_of(wanted.url)),
             license=licence,
             license_from=licence_from,
             python=python,
