@@ -238,6 +238,20 @@ def test_training_is_no_start() -> None:
     assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
 
 
+def test_commands_of_the_readme_and_scripts_of_the_project_come_before_those_of_other_documents() -> None:
+    texts = {
+        "README.md": "`python b.py`",
+        "Dockerfile": "FROM x\nCMD python deploy.py\n",
+        "pyproject.toml": '[tool.poetry.scripts]\nx = "a.cli:main"\n',
+        "deploy.py": SERVES,
+        "b.py": STARTS,
+        "a/cli.py": STARTS,
+    }
+
+    commands = [" ".join(one.command) for one in started(texts)]
+    assert commands[:3] == ["python b.py", "python -m a.cli", "python deploy.py"]
+
+
 def test_start_of_a_container_is_told_with_its_line() -> None:
     (found,) = started({"a/Dockerfile": 'FROM x\nCMD ["uvicorn", "b:app"]\nEXPOSE 80\n', "a/b.py": ""})
     assert found.why == "a/Dockerfile:2 says so"
