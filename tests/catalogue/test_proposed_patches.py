@@ -350,12 +350,24 @@ def only_there():
     use(device="cuda")
 if HAS_CUDA:
     only_there()
+def early(device):
+    use(device="cuda")
+    if not (torch.cuda.is_available() and ready) or device.type != "cuda":
+        return use(device="cuda")
+    use(device="cuda")
+def late():
+    import tensorrt_llm.runtime
+    use(device="cuda")
+if not torch.cuda.is_available():
+    use(device="cuda")
+else:
+    use(device="cuda")
 """
 
 
 def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
     lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
-    assert lines & {3, 5, 7, 9, 11} == {3, 5, 11}
+    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25} == {3, 5, 11, 18, 21, 25}
 
 
 def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:
