@@ -118,9 +118,9 @@ def test_file_of_the_wanted_machine_is_taken() -> None:
 
 
 def test_lockfiles_of_upstream_are_named_with_why_they_are_not_read() -> None:
-    listed = [PurePosixPath(name) for name in ("uv.lock", "src/poetry.lock", "Pipfile", "requirements.txt")]
+    listed = [PurePosixPath(name) for name in ("uv.lock", "src/poetry.lock", "src/Pipfile", "requirements.txt")]
     found = requirement_choice.unread(listed)
-    assert [str(one.path) for one in found] == ["uv.lock", "Pipfile"]
+    assert [str(one.path) for one in found] == ["uv.lock", "src/Pipfile"]
     assert found[0].why.startswith("it holds the versions that upstream tested")
 
 

@@ -188,14 +188,15 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
         more=[str(chosen)] if chosen is not None else [],
     )
     told = documents.told({**clone.files, **clone.documents})
-    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [])
+    unread = requirement_choice.unread(clone.listed)
+    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [], unread)
     if chosen is None:
         ranked = requirement_choice.fitting_machine(ranked, wanted.profile.name.partition("-")[0])
         beside = requirement_choice.together(ranked[0].path, told, clone.files)
     else:
         beside = (chosen,)
     others = tuple(one for one in ranked if one.path not in beside)
-    alternatives = (*requirement_choice.unread(clone.listed), *others)
+    alternatives = (*unread, *others)
     tell(f"looking at {len(clone.files)} files")
     evaluator = Memoized()
     draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator, tell)
