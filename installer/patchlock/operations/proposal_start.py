@@ -87,7 +87,9 @@ def prove(
     proposal = dataclasses.replace(proposal, issues=kept)
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
-        proposal = dataclasses.replace(proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents))
+        proposal = dataclasses.replace(
+            proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents, proposal.facts.launch)
+        )
     if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
         tell("renewing the lock for the whole proposal")
         try:

@@ -184,6 +184,12 @@ def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tup
     return (kind >= 7, place is None, depth, kind), why
 
 
+def machine(path: PurePosixPath) -> str:
+    """Say for which kind of machine a file is by its name; "" for any."""
+    found = _OTHER_MACHINE.search(str(path.with_suffix("") if path.suffix in {".txt", ".in"} else path))
+    return found[1].lower() if found else ""
+
+
 def fitting_machine(ranked: tuple[RequirementFile, ...], accelerator: str) -> tuple[RequirementFile, ...]:
     """Put a file first that is named after the wanted machine, such as `requirements_cpu.txt`."""
     named = re.compile(rf"(?i)(?:^|[-_./]){re.escape(accelerator)}(?=[-_./\d]|$)")
