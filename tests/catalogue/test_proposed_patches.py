@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 import pytest
 from conftest import ROOT
@@ -291,6 +292,31 @@ def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_
     assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
     assert told in issue.remedy
     assert findings.stops(issue) == "slower"
+
+
+def test_onnxruntime_takes_no_libraries_of_its_own_where_the_lock_has_torch() -> None:
+    files = tree({"a.py": 'session(providers=["CUDAExecutionProvider"])\n', "requirements.txt": "onnxruntime\nb\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="onnxruntime")
+    located = [LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)]
+    patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
+    code = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
+    without, with_it = (
+        onnx_builds.repair(located, code, PROFILES, (), lambda path, line: f"{path}#{line}", _holds, has_torch=one)
+        for one in (False, True)
+    )
+
+    proposal: Any = onnx_builds.with_torch(cast("Any", Drafted(sections=without[0], issues=without[1])))
+
+    assert without != with_it
+    assert (proposal.sections, proposal.issues) == with_it
+
+
+@dataclasses.dataclass(frozen=True)
+class Drafted:
+    """What is read of a proposal."""
+
+    sections: tuple[findings.ProposedPatch, ...]
+    issues: tuple[Issue, ...]
 
 
 def _holds(requirement: Requirement, profile: Profile) -> bool:
