@@ -118,9 +118,9 @@ def test_file_of_the_wanted_machine_is_taken() -> None:
 
 
 def test_lockfiles_of_upstream_are_named_with_why_they_are_not_read() -> None:
-    listed = [PurePosixPath(name) for name in ("uv.lock", "src/poetry.lock", "Pipfile", "requirements.txt")]
+    listed = [PurePosixPath(name) for name in ("uv.lock", "src/poetry.lock", "src/Pipfile", "requirements.txt")]
     found = requirement_choice.unread(listed)
-    assert [str(one.path) for one in found] == ["uv.lock", "Pipfile"]
+    assert [str(one.path) for one in found] == ["uv.lock", "src/Pipfile"]
     assert found[0].why.startswith("it holds the versions that upstream tested")
 
 
@@ -231,15 +231,57 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
             "try:\n    import sounddevice\nexcept ImportError:\n    pass\n", "sounddevice", "", [], id="optional"
         ),
         pytest.param("import whisper\n", "openai-whisper", "", ["ffmpeg"], id="program-of-a-library"),
+        pytest.param("from whisper.tokenizer import x\n", "openai-whisper", "", [], id="part-without-the-program"),
+        pytest.param("import kokoro\n", "phonemizer", "", ["espeak-ng"], id="library-of-a-library"),
     ],
 )
 def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wanted: list[str]) -> None:
     files = tree({"a.py": code, "docs/README.md": "apt install portaudio19-dev\n"})
     contents = system_needs.Locked(names={canonicalize_name(locked)}, paths=[path], tools={}, platforms={})
 
-    found = system_needs.read(files, Imports(files), {}, ["espeak-ng", "ffmpeg", "portaudio"], contents)
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="openai-whisper")
+    name = canonicalize_name("openai-whisper")
+    asked = {name: (LocatedRequirement(requirement=Requirement(name), found=place),)}
+
+    found = system_needs.read(files, Imports(files), asked, ["espeak-ng", "ffmpeg", "portaudio"], contents)
 
     assert [one.name for one in found] == wanted
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "is_required"),
+    [
+        pytest.param('subprocess.run(["ffmpeg", "-i", x])', 3, False, id="use"),
+        pytest.param('words = ["/usr/bin/ffmpeg", x]\n    Popen(words)', 3, False, id="words-of-their-own"),
+        pytest.param('os.system("ffmpeg -i x")', 3, False, id="shell"),
+        pytest.param('run(["ffmpeg", "-version"])', 3, True, id="question-that-nobody-answers"),
+        pytest.param(
+            'try:\n        run(["ffmpeg", "-version"])\n    except E:\n        raise', 4, True, id="raised-again"
+        ),
+        pytest.param('try:\n        run(["ffmpeg", "-version"])\n    except E:\n        pass', 4, False, id="goes-on"),
+        pytest.param('if not shutil.which("ffmpeg"):\n        sys.exit(1)', 3, True, id="which-and-exit"),
+        pytest.param('if which("ffmpeg"):\n        use()\n    sys.exit(1)', 3, False, id="which-and-use"),
+    ],
+)
+def test_program_that_the_code_calls_is_needed_and_required_where_the_app_ends_without(
+    code: str, line: int, is_required: bool
+) -> None:
+    files = tree({"b.py": f"import subprocess\ndef f(x):\n    {code}\n", "README.md": "It reads audio with ffmpeg.\n"})
+
+    found = [
+        system_needs.read(files, Imports(files), {}, ["ffmpeg"], None, paths) for paths in ([PurePosixPath("b.py")], [])
+    ]
+
+    assert [(one.found.path.name, one.found.line, one.is_required) for (one,) in found] == [
+        ("b.py", line, is_required),
+        ("b.py", line, False),
+    ]
+
+
+def test_program_that_a_container_installs_is_needed() -> None:
+    files = tree({"Dockerfile": "FROM x\nRUN apt-get update && apt-get install -y \\\n  git \\\n  espeak-ng\n"})
+    (need,) = system_needs.read(files, Imports(files), {}, ["espeak-ng"])
+    assert (need.name, str(need.found.path), need.is_required) == ("espeak-ng", "Dockerfile", False)
 
 
 def test_compiler_is_needed_for_what_is_built() -> None:
@@ -424,16 +466,15 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
 @pytest.mark.parametrize(
     ("readme", "wanted"),
     [
-        pytest.param("## Introduction\n# OpenVoice\n", "OpenVoice", id="part-first"),
-        pytest.param("<b>x</b>\n## 📖 Overview\n## Installation:\n", "owned", id="parts-alone"),
-        pytest.param("# Introduction to Tones\n", "Introduction to Tones", id="a-name-that-begins-so"),
-        pytest.param('## <a href="R.md">English</a> | <a href="C.md">中文</a>\n## Tones\n', "Tones", id="languages"),
-        pytest.param("# [English](R.md) | [中文](C.md)\n## Demos\n### Owned: hums\n", "Owned: hums", id="named-below"),
-        pytest.param("## Tones\n```sh\n# install it\n```\n", "Tones", id="comment-in-code"),
+        pytest.param("# Sponsors\n## 📖 Audio  *Hummer*\n", "📖 Audio Hummer", id="named-below"),
+        pytest.param("# Introduction\n# OpenVoice\n", "Py-Audio-Hummer", id="none-resembles-it"),
+        pytest.param("# Audio\n# [Hummer](x.md) &\n# [Audio Hummer](y.md)\n", "Audio Hummer", id="most-of-the-name"),
+        pytest.param("x\n<h1 align=c>\n  Py-Audio-Hummer\n</h1>\n", "Py-Audio-Hummer", id="in-html"),
+        pytest.param("## X\n```sh\n# py-audio-hummer\n```\n", "Py-Audio-Hummer", id="comment-in-code"),
     ],
 )
-def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> None:
-    assert project_facts.title(tree({"README.md": readme}), "owned") == wanted
+def test_title_is_a_heading_that_resembles_the_repository_s_name(readme: str, wanted: str) -> None:
+    assert project_facts.title(tree({"README.md": readme}), "Py-Audio-Hummer") == wanted
 
 
 # --- what only a card has a use for -----------------------------------------------------------------------------------

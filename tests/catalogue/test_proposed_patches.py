@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 import pytest
 from conftest import ROOT
@@ -306,6 +307,31 @@ def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_
     assert findings.stops(issue) == "slower"
 
 
+def test_onnxruntime_takes_no_libraries_of_its_own_where_the_lock_has_torch() -> None:
+    files = tree({"a.py": 'session(providers=["CUDAExecutionProvider"])\n', "requirements.txt": "onnxruntime\nb\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="onnxruntime")
+    located = [LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)]
+    patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
+    code = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
+    without, with_it = (
+        onnx_builds.repair(located, code, PROFILES, (), lambda path, line: f"{path}#{line}", _holds, has_torch=one)
+        for one in (False, True)
+    )
+
+    proposal: Any = onnx_builds.with_torch(cast("Any", Drafted(sections=without[0], issues=without[1])))
+
+    assert without != with_it
+    assert (proposal.sections, proposal.issues) == with_it
+
+
+@dataclasses.dataclass(frozen=True)
+class Drafted:
+    """What is read of a proposal."""
+
+    sections: tuple[findings.ProposedPatch, ...]
+    issues: tuple[Issue, ...]
+
+
 def _holds(requirement: Requirement, profile: Profile) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"python_version": str(profile.python)})
 
@@ -363,12 +389,24 @@ def only_there():
     use(device="cuda")
 if HAS_CUDA:
     only_there()
+def early(device):
+    use(device="cuda")
+    if not (torch.cuda.is_available() and ready) or device.type != "cuda":
+        return use(device="cuda")
+    use(device="cuda")
+def late():
+    import tensorrt_llm.runtime
+    use(device="cuda")
+if not torch.cuda.is_available():
+    use(device="cuda")
+else:
+    use(device="cuda")
 """
 
 
 def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
     lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
-    assert lines & {3, 5, 7, 9, 11} == {3, 5, 11}
+    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25} == {3, 5, 11, 18, 21, 25}
 
 
 def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:

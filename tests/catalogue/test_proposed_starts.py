@@ -9,12 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_proposals import STARTS, tree
+from conftest import ROOT
+from test_proposals import PROFILES, STARTS, tree
 
-from patchlock.catalogue.proposals import launch, launch_commands
+from patchlock.catalogue.proposals import launch, launch_commands, onnx_builds
+from patchlock.catalogue.proposals.findings import SetChoice
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
+from patchlock.catalogue.reader import Catalogue
 from patchlock.operations import _start_cures
 from patchlock.patches.import_graph import ReachedImport, Trees
+from patchlock.patches.ops.requirements.ops import AddRequirement
 
 SERVES = "import gradio\ngradio.Blocks().launch()\n"
 
@@ -234,6 +238,20 @@ def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> 
     )
 
 
+def test_commands_of_the_readme_and_scripts_of_the_project_come_before_those_of_other_documents() -> None:
+    texts = {
+        "README.md": "`python b.py`",
+        "Dockerfile": "FROM x\nCMD python deploy.py\n",
+        "pyproject.toml": '[tool.poetry.scripts]\nx = "a.cli:main"\n',
+        "deploy.py": SERVES,
+        "b.py": STARTS,
+        "a/cli.py": STARTS,
+    }
+
+    commands = [" ".join(one.command) for one in started(texts)]
+    assert commands[:3] == ["python b.py", "python -m a.cli", "python deploy.py"]
+
+
 def test_training_is_no_start() -> None:
     assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
 
@@ -250,18 +268,60 @@ def test_command_is_told_with_its_place() -> None:
     assert found.others == ("python app.py (its name is that of a program)",)
 
 
-def test_extra_whose_onnxruntime_leaves_cards_unused_is_told() -> None:
-    text = '[project]\nname = "a"\n[project.optional-dependencies]\ncpu = ["onnxruntime"]\ndml = ["onnxruntime-directml"]\n'
+@pytest.mark.parametrize(
+    ("project", "wanted"),
+    [
+        pytest.param(
+            '[project]\nname = "a"\ndependencies = ["b"]\n[project.optional-dependencies]\ncpu = ["onnxruntime>=1.17"]\n'
+            'gpu = ["onnxruntime-gpu"]\nrocm = ["onnxruntime-rocm"]\ndml = ["onnxruntime-directml", "torch_directml"]\ndev = ["onnxruntime-gpu"]\n',
+            {
+                "onnxruntime>=1.17": ("cpu", "rocm-linux"),
+                "onnxruntime-gpu==1.23.2": ("cuda-linux",),
+                "onnxruntime-directml": ("directml-vega",),
+            },
+            id="by-hardware",
+        ),
+        pytest.param(
+            '[tool.poetry]\nname = "a"\n[tool.poetry.dependencies]\nonnxruntime = {version = "*", optional = true}\n'
+            'onnxruntime-gpu = {version = ">=1.20", optional = true, markers = "sys_platform != \'darwin\'"}\n'
+            'onnxruntime-rocm = {version = "*", optional = true, markers = "sys_platform == \'win32\'"}\n[tool.poetry.extras]\nonnx = ["onnxruntime"]\n'
+            'onnx-cuda = ["onnxruntime-gpu"]\nonnx-rocm = ["onnxruntime-rocm"]\ncuda = ["onnxruntime-gpu"]\n',
+            {
+                "onnxruntime": ("cpu", "rocm-linux", "directml-vega"),
+                "onnxruntime-gpu==1.23.2": ("cuda-linux",),
+            },
+            id="of-one-kind-with-markers",
+        ),
+        pytest.param(
+            '[project]\nname = "a"\n[project.optional-dependencies]\nweb = ["onnxruntime"]\ncuda = ["cupy"]\n',
+            ("web",),
+            id="not-named-by-hardware",
+        ),
+    ],
+)
+def test_extra_is_chosen_by_profile_where_its_name_says_for_which(
+    project: str, wanted: dict[str, tuple[str, ...]] | tuple[str, ...]
+) -> None:
     path = PurePosixPath("pyproject.toml")
     proposal: Any = Drafted(together=(path,))
-    clone: Any = SimpleNamespace(files={path: text.encode()}, submodules=())
+    clone: Any = SimpleNamespace(files={path: project.encode()}, submodules=())
     missing = ReachedImport(module="onnxruntime", path=PurePosixPath("a.py"), line=1)
+    catalogue = Catalogue(root=ROOT)
+    sets = {name: catalogue.shared(name) for name in (onnx_builds.SET, "device-helper")}
+    look = _start_cures.Looked(
+        on_index=lambda _: False,
+        has_wheel=lambda one, profile: one.name != "onnxruntime-rocm" or profile.name != "rocm-linux",
+        profiles=PROFILES,
+        sets=sets,
+    )
 
-    cure = _start_cures.cure(proposal, missing, clone, lambda _: False)
+    cure = _start_cures.cure(proposal, missing, clone, look)
 
     assert cure is not None
-    (remark,) = cure.proposal.remarks
-    assert (cure.proposal.extras, remark.endswith('for cards: "dml" (onnxruntime-directml)')) == (("cpu",), True)
+    added = [one.written.patch for one in cure.proposal.sections]
+    asked = {str(one.op.requirement): one.profiles for one in added if isinstance(one.op, AddRequirement)}
+    assert (asked or cure.proposal.extras) == wanted
+    assert not cure.proposal.remarks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,5 +329,11 @@ class Drafted:
     """What a cure reads of a proposal."""
 
     together: tuple[PurePosixPath, ...]
+    sections: tuple[Any, ...] = ()
+    sets: tuple[SetChoice, ...] = (SetChoice(name="device-helper", why="it brings torch-directml"),)
     extras: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    def link(self, path: PurePosixPath, line: int) -> str:
+        """Name a place."""
+        return f"{path}#{line}"

@@ -38,6 +38,23 @@ WHEELS = {
 }
 IS_THERE = """alpha alpha.part alpha.part.deep alpha.fast six six.moves.urllib space space.one space.two hidden native
 _native os os.path tomllib distutils.util"""
+WRITES = '''
+[[patch]]
+id = "late"
+why = "it shows"
+source = "https://example.org/"
+op = "add-file"
+paths = ["late.py"]
+content = """
+def late():
+    import gradium.more, alpha, app
+    try:
+        import spac
+    except ImportError:
+        pass
+"""
+ensure = [{check = "contains", text = "gradium"}]
+'''
 IS_MISSING = "gradium alpha.more alpha.part.more alpha.fast2 space.three spac hidde"
 
 
@@ -130,17 +147,24 @@ def test_patched_wheel_may_have_a_module_more(tmp_path: Path) -> None:
 
 
 def test_plan_and_install_name_them_before_anything_is_fetched(world: World, face: Face, tmp_path: Path) -> None:
-    """Beta requires delta for an extra, which nobody asks for; the program imports it."""
+    """Beta requires delta for an extra, which nobody asks for; the program imports it, and a patch writes another."""
     made = wheel(world.wheels, "beta", "1.6", requires=("delta; extra == 'fast'",))
     index(tmp_path / "world" / "index", [made])
     app = world.upstream / "app.py"
     app.write_bytes(app.read_bytes().replace(b"import alpha\n", b"import alpha\nimport delta\n"))
     world.name_commit(tmp_path / "named")
+    world.app.write_text(world.app.read_text() + WRITES)
     assert face(*lock_here()).returncode == 0
-    told = "it imports at its start what no package of the lock brings: delta (app.py:3); beta requires delta in some cases"
+    told = (
+        "it imports at its start what no package of the lock brings: delta (app.py:3); patches make it import what no "
+        "package of the lock brings: gradium.more (late.py:2); beta requires delta in some cases"
+    )
     said = face("plan", "mini")
     assert (said.returncode, f"warning: {told}" in said.stderr) == (0, True), said.stderr
     data = json.loads(face("plan", "mini", "--json").stdout)["data"]
-    assert data["missing_imports"] == [{"module": "delta", "path": "app.py", "line": 3}]
+    assert data["missing_imports"] == [
+        {"module": "delta", "path": "app.py", "line": 3},
+        {"module": "gradium.more", "path": "late.py", "line": 2},
+    ]
     said = face("install", "mini")
     assert (said.returncode, f"warning: {told}" in said.stderr.partition("environment ")[0]) == (1, True), said.stderr

@@ -47,6 +47,11 @@ def test_bad_command_lines_are_told_in_one_sentence(face: Face, arguments: tuple
             id="binary-requirements",
         ),
         pytest.param(
+            {"requirements.txt": "# none\n", "a/Pipfile": '[packages]\nsix = "*"\n'},
+            "a/Pipfile: it is not read: `pipenv requirements > requirements.txt` beside it writes",
+            id="pipfile",
+        ),
+        pytest.param(
             {"requirements.txt": "# none\n"}, "error[requirements]: no file of that commit", id="only-comments"
         ),
     ],

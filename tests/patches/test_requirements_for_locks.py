@@ -475,7 +475,8 @@ def test_file_that_bounds_and_is_required_is_required() -> None:
             (
                 "Pipfile is none of the files that requirements are read from: pip's requirement files, pyproject.toml, "
                 "setup.cfg, setup.py and conda's environment.yml (Pipfile:1); name the file that says it in `requirements` "
-                "of app.toml, or write one with a patch (add-file)"
+                "of app.toml, or write one with a patch (add-file); `pipenv requirements > requirements.txt` beside it writes "
+                "what it asks for to a file that is"
             ),
             id="pipfile",
         ),

@@ -137,7 +137,7 @@ def new_app_command(
             with progress.stage("start"):
                 started = proposal_start.prove(proposed, locked, trying, progress.say)
                 locked = started.locked
-                proposed = _told_of(proposed, started.issues)
+                proposed = _told_of(proposed, locked, started.issues)
                 progress.say("all that it imports is there" if not started.missing else "imports are missing")
         others: tuple[OtherLock, ...] = ()
         if profile == _ALL:
@@ -169,9 +169,12 @@ def new_app_command(
     return 1 if error is not None else 0
 
 
-def _told_of(proposed: ProposalResult, issues: tuple[Issue, ...]) -> ProposalResult:
+def _told_of(proposed: ProposalResult, locked: LockResult, issues: tuple[Issue, ...]) -> ProposalResult:
+    """Tell of what the lock has shown: of sets that it does without, nothing."""
+    gone = tuple(f"{one.name}-" for one in {*proposed.proposal.sets} - {*locked.proposal.sets})
     proposal = dataclasses.replace(proposed.proposal, issues=issues)
-    return dataclasses.replace(proposed, proposal=proposal)
+    outcomes = tuple(one for one in proposed.outcomes if not one.patch.startswith(gone))
+    return dataclasses.replace(proposed, proposal=proposal, outcomes=outcomes)
 
 
 def _objection(proposed: ProposalResult, file: Path) -> PatchlockError | None:

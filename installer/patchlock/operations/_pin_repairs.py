@@ -132,6 +132,8 @@ class _Move:
     marker: str
     """Of the lines that are meant, where others of the name have another; "" for all."""
     specifier: str
+    says: str
+    """Both versions."""
     why: str
     source: str
 
@@ -155,12 +157,13 @@ def repair(
     sections = [_section(moves, meant[key], link) for key, moves in moved.items()]
     places = tuple(dict.fromkeys(one.found for lines in meant.values() for one in lines if pin(one) is not None))
     reasons = list(dict.fromkeys(move.why for moves in moved.values() for _, move in moves))
+    says = ", ".join(dict.fromkeys(move.says for moves in moved.values() for _, move in moves))
     issue = Issue(
         name="pin-without-wheel",
         title="a pin that cannot be had",
         means="; ".join(reasons[:_REASONS]) + ("; and more, each in its patch" if reasons[_REASONS:] else ""),
         found=places,
-        remedy="the nearest version that can is taken, on the profiles that need it",
+        remedy=f"the nearest version that can is taken, on the profiles that need it: {says}",
     )
     return tuple(sections), (issue,) if places else ()
 
@@ -225,8 +228,8 @@ def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[
         if versions and wanted not in versions and (near := nearest(wanted, versions)) is not None:
             specifier = f">={wanted},<{near.major + 1}" if near > wanted else f"<={wanted}"
             why, source = offer.why_not(name, wanted)
-            marker = _own_marker(asked, name, offer.environment)
-            yield _Move(name=name, marker=marker, specifier=specifier, why=why, source=source)
+            marker, says = _own_marker(asked, name, offer.environment), f"{name} {wanted} → {near}"
+            yield _Move(name=name, marker=marker, specifier=specifier, says=says, why=why, source=source)
 
 
 def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Offers) -> Iterator[_Move]:
@@ -249,7 +252,8 @@ def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Of
             why, source = offer.why_not(cause, pins[cause])
             if cause != name:
                 why = f"{name} must fit {cause}, and {why}"
-            yield _Move(name=name, marker="", specifier=f"=={member}", why=why, source=source)
+            says = f"{name} {pins[name]} → {member}"
+            yield _Move(name=name, marker="", specifier=f"=={member}", says=says, why=why, source=source)
 
 
 def _fitting(family: Family, name: NormalizedName, head: Version, offer: Offers) -> list[Version]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -12,16 +13,41 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
-from patchlock.catalogue.proposals import module_names, submodules
+from patchlock.catalogue.proposals import module_names, onnx_builds, submodules
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
-from patchlock.model import backends
-from patchlock.model.app import OptionalLists
+from patchlock.locks.wheel_choice import marker_environment
+from patchlock.model.app import OptionalLists, SharedSet
+from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
 from patchlock.patches.import_graph import ReachedImport
-from patchlock.patches.ops.requirements.ops import DropRequirement
+from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement
 from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree.candidate_app import CandidateApp
+
+_HARDWARE = (
+    ("cpu", "cpu"),
+    (r"gpu|cuda\d*|cu\d+|nvidia", "cuda"),
+    (r"rocm\d*|amd|hip", "rocm"),
+    ("dml|directml", "directml"),
+    ("mps|metal|mac|macos|silicon|coreml", "mps"),
+    ("xpu|intel|ipex|openvino", "xpu"),
+)
+"""Pattern of a part of an extra's name → the back end of the profiles that it is for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What cures are judged by."""
+
+    on_index: Callable[[NormalizedName], bool]
+    """Says whether the index has a distribution."""
+    has_wheel: Callable[[Requirement, Profile], bool]
+    """Says whether a profile can have one that a requirement allows."""
+    profiles: Collection[Profile]
+    """Those of the catalogue."""
+    sets: Mapping[str, SharedSet]
+    """All shared sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +60,7 @@ class Cure:
     """What was added, a clause."""
 
 
-def cure(proposal: Proposal, missing: ReachedImport, clone: CandidateApp, on_index: OnIndex) -> Cure | None:
+def cure(proposal: Proposal, missing: ReachedImport, clone: CandidateApp, look: Looked) -> Cure | None:
     """Add what brings a module; None where nothing is known to.
 
     An extra of the project comes first, then what another requirement file names, and last the index's distribution of
@@ -44,26 +70,23 @@ def cure(proposal: Proposal, missing: ReachedImport, clone: CandidateApp, on_ind
         proposal: the app's.
         missing: the module.
         clone: the app.
-        on_index: says whether the index has a distribution.
+        look: by what that is judged.
     """
     name = module_names.distribution_of(missing.module)
     if submodules.of_module(clone.submodules, missing.module) is not None:
         return None  # the index's distribution of that name would be another one
     if (extra := _extra(proposal, name, clone.files)) is not None:
-        return _by_extra(proposal, extra, missing, _for_cards(proposal, clone.files))
+        return _by_extra(proposal, extra, missing, clone, look)
     named = _named(proposal, name, clone.files)
     if named is not None:
         requirement, why = named
-    elif on_index(name) and name not in _dropped(proposal):
+    elif look.on_index(name) and name not in _dropped(proposal):
         requirement, why = Requirement(name), f"the index has a {name}; see that it is the project that is meant"
         remark = f"{missing.path}:{missing.line} imports {missing.module} at the start and nothing requires it; {why}"
         proposal = dataclasses.replace(proposal, remarks=tuple(dict.fromkeys((*proposal.remarks, remark))))
     else:
         return None
     return _by_requirement(proposal, requirement, missing, why)
-
-
-OnIndex = Callable[[NormalizedName], bool]
 
 
 def _dropped(proposal: Proposal) -> set[NormalizedName]:
@@ -93,36 +116,100 @@ def _extra(
     return min(found)[1:] if found else None
 
 
-def _for_cards(proposal: Proposal, files: Mapping[PurePosixPath, bytes]) -> dict[NormalizedName, str]:
-    """Name the extras that ask for an ONNX Runtime of a card, and which."""
-    found: dict[NormalizedName, str] = {}
-    for path in proposal.together:
-        source = decode(path, files[path])
-        if not isinstance(source, SourceText) or requirement_sources.is_pip(path):
-            continue
-        for extra in sorted(requirement_sources.read(source).extras):
-            for line in requirement_sources.lines(source, OptionalLists(extras=(extra,))):
-                name = canonicalize_name(line.requirement.name) if isinstance(line, RequirementLine) else ""
-                if name and set(backends.providers([canonicalize_name(name)], "gpu")) - {"CPUExecutionProvider"}:
-                    found.setdefault(extra, name)
-    return found
-
-
 def _by_extra(
     proposal: Proposal,
     extra: tuple[NormalizedName, PurePosixPath],
     missing: ReachedImport,
-    for_cards: Mapping[NormalizedName, str],
+    clone: CandidateApp,
+    look: Looked,
 ) -> Cure:
-    added = dataclasses.replace(proposal, extras=(*proposal.extras, extra[0]))
-    others = ", ".join(f'"{name}" ({build})' for name, build in for_cards.items() if name != extra[0])
-    if others and extra[0] not in for_cards and missing.module.partition(".")[0] == "onnxruntime":
-        remark = (
-            f'the extra "{extra[0]}" is taken for every profile, and its ONNX Runtime computes on the CPU alone; '
-            f"{extra[1]} has others for cards: {others}"
+    """Take an extra; where others are called after other hardware, what each asks for, on the profiles of that."""
+    name, path = extra
+    source = decode(path, clone.files[path])
+    named = {name: _hardware(name)}
+    sections: tuple[ProposedPatch, ...] | None = None
+    if isinstance(source, SourceText):
+        listed = {one: _hardware(one) for one in sorted(requirement_sources.read(source).extras)}
+        named |= {one: (rest, of) for one, (rest, of) in listed.items() if of and rest == named[name][0]}
+        sections = _sections(proposal, source, named, name, missing, look) if len(named) > 1 else None
+    others = ", ".join(f'"{one}"' for one in named)
+    if sections is not None:
+        return Cure(
+            proposal=dataclasses.replace(proposal, sections=(*proposal.sections, *sections)),
+            says=f"what the extras {others} of {path} ask for, each on its profiles: {_says(missing)}",
         )
-        added = dataclasses.replace(added, remarks=tuple(dict.fromkeys((*added.remarks, remark))))
-    return Cure(proposal=added, says=f'extra "{extra[0]}" of {extra[1]}: {_says(missing)}')
+    remark = f'the extra "{name}" is taken for every profile, though {path} has one for each hardware: {others}'
+    added = dataclasses.replace(
+        proposal,
+        extras=(*proposal.extras, name),
+        remarks=(*proposal.remarks, remark) if len(named) > 1 else proposal.remarks,
+    )
+    return Cure(proposal=added, says=f'extra "{name}" of {path}: {_says(missing)}')
+
+
+def _hardware(extra: NormalizedName) -> tuple[tuple[str, ...], str]:
+    """Split an extra's name into what else it says and the back end that it names; "" for none."""
+    parts = extra.split("-")
+    found = {part: end for part in parts for pattern, end in _HARDWARE if re.fullmatch(pattern, part)}
+    return tuple(part for part in parts if part not in found), next(iter(found.values()), "")
+
+
+def _sections(
+    proposal: Proposal,
+    source: SourceText,
+    named: Mapping[NormalizedName, tuple[tuple[str, ...], str]],
+    default: NormalizedName,
+    missing: ReachedImport,
+    look: Looked,
+) -> tuple[ProposedPatch, ...] | None:
+    """Require what extras ask for, each on the profiles of its hardware; None where that cannot be written."""
+    builds = look.sets[onnx_builds.SET].patches if onnx_builds.SET in look.sets else ()
+    theirs = [patch for one in proposal.sets for patch in look.sets[one.name].patches]
+    wanted: dict[str, list[tuple[str, NormalizedName, int]]] = {}
+    for profile in look.profiles:
+        back_end = "directml" if "DmlExecutionProvider" in profile.computes_on else profile.back_end
+        extra = next((one for one, (_, of) in named.items() if of == back_end), default)
+        added = {
+            canonicalize_name(one.op.requirement.name)
+            for one in theirs
+            if isinstance(one.op, AddRequirement) and (not one.profiles or profile.name in one.profiles)
+        }
+        asked = [*_listed(source, extra, profile)]
+        if not asked or not all(look.has_wheel(one, profile) for _, one in asked):
+            extra, asked = default, [*_listed(source, default, profile)]
+        for line, requirement in asked:
+            if canonicalize_name(requirement.name) not in added:
+                text = str(onnx_builds.of_profile(requirement, profile, builds))
+                wanted.setdefault(text, []).append((profile.name, extra, line))
+    found = []
+    for text, users in wanted.items():
+        extras = ", ".join(f'"{one}"' for one in dict.fromkeys(extra for _, extra, _ in users))
+        made = _required(
+            proposal,
+            Requirement(text),
+            source.path,
+            why=f"the program imports {missing.module} at its start, and upstream has it in an extra: {extras}",
+            source=proposal.link(source.path, users[0][2]),
+            comment=f"{_says(missing)}.",
+            profiles=tuple(profile for profile, *_ in users) if len(users) < len(look.profiles) else (),
+        )
+        if made is None or made.written.patch.op.locate(source).refusals:
+            return None
+        found.append(made)
+    return tuple(found)
+
+
+def _listed(source: SourceText, extra: NormalizedName, profile: Profile) -> Iterator[tuple[int, Requirement]]:
+    """Give what an extra asks for on a profile, without a marker that holds there everywhere."""
+    own = {str(line.requirement) for line in requirement_sources.lines(source) if isinstance(line, RequirementLine)}
+    environments = [marker_environment(one, profile.python) for one in profile.platforms]
+    for line in requirement_sources.lines(source, OptionalLists(extras=(extra,))):
+        if isinstance(line, RequirementLine) and str(line.requirement) not in own:
+            requirement = Requirement(str(line.requirement))
+            holds = [requirement.marker is None or requirement.marker.evaluate(dict(one)) for one in environments]
+            requirement.marker = None if all(holds) else requirement.marker
+            if any(holds):
+                yield line.line, requirement
 
 
 def _named(
@@ -142,22 +229,40 @@ def _named(
 
 
 def _by_requirement(proposal: Proposal, requirement: Requirement, missing: ReachedImport, why: str) -> Cure | None:
-    path = proposal.together[0]
+    section = _required(
+        proposal,
+        requirement,
+        proposal.together[0],
+        why=f"the program imports {missing.module} at its start, and nothing requires it; {why}",
+        source=proposal.link(missing.path, missing.line),
+        comment=f"{_says(missing)}.",
+    )
+    if section is None:
+        return None
+    added = dataclasses.replace(proposal, sections=(*proposal.sections, section))
+    return Cure(proposal=added, says=f"requirement {requirement}: {_says(missing)}; {why}")
+
+
+def _required(
+    proposal: Proposal,
+    requirement: Requirement,
+    path: PurePosixPath,
+    *,
+    why: str,
+    source: str,
+    comment: str,
+    profiles: tuple[str, ...] = (),
+) -> ProposedPatch | None:
+    """Write the patch that adds a requirement; None where it is there, or cannot be written."""
     made = op("add-requirement", requirement=requirement)
-    word = slug(f"{requirement.name}-at-the-start")
+    word = slug(requirement.name, str(requirement.specifier) if profiles else "at-the-start")
     if made is None or any(one.written.patch.id == word for one in proposal.sections):
         return None
     name = canonicalize_name(requirement.name)
     checks = ensures(("requirement", {"name": name, "specifier": requirement.specifier}))
     draft = Draft(op_name="add-requirement", op=made, slug=word, ensures=checks)
-    patch = dataclasses.replace(
-        draft.patch(draft.slug, [path]),
-        why=f"the program imports {missing.module} at its start, and nothing requires it; {why}",
-        source=proposal.link(missing.path, missing.line),
-    )
-    section = ProposedPatch(comment=f"{_says(missing)}.", written=Written(patch=patch, ensures=checks))
-    added = dataclasses.replace(proposal, sections=(*proposal.sections, section))
-    return Cure(proposal=added, says=f"requirement {requirement}: {_says(missing)}; {why}")
+    patch = dataclasses.replace(draft.patch(draft.slug, [path]), why=why, source=source, profiles=profiles)
+    return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=checks))
 
 
 def names_wanted(missing: Iterable[ReachedImport]) -> Collection[NormalizedName]:

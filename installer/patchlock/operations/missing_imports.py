@@ -18,6 +18,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals import importers
 from patchlock.catalogue.proposals.importers import Importers
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.distributions import wheel_facts, wheelhouse
 from patchlock.distributions.wheel_facts import Place
 from patchlock.locks import lock_request
@@ -74,13 +75,30 @@ _SDISTS = (".tar.gz", ".zip")
 
 
 def missing_imports(request: Request, upstream: Upstream, lock: Lock) -> tuple[ReachedImport, ...]:
-    """Name what the app's program imports as soon as it starts, and that certainly is in no package of the lock."""
+    """Name what the app's program imports as it starts, or patches anywhere, and that certainly is in no package."""
     packages = KnownModules(lock.packages, request.cache)
     files = read_files(upstream) if packages.is_anything_known() else None
     if files is None:
         return ()
     launch = request.app.launch
-    return of_program(files, packages, launch.command, launch.environment.get("PYTHONPATH", ""))
+    at_start = of_program(files, packages, launch.command, launch.environment.get("PYTHONPATH", ""))
+    known = {one.module for one in at_start}
+    return (*at_start, *(one for one in of_patches(upstream, packages) if one.module not in known))
+
+
+def of_patches(upstream: Upstream, packages: KnownModules) -> tuple[ReachedImport, ...]:
+    """Name what patches make the app import, wherever in its files and without a guard, and no package has."""
+    snapshot, found = upstream.snapshot, list[ReachedImport]()
+    for change in upstream.patched.changes:
+        before = Imports({change.path: change.before or b""}).all()
+        found += (
+            ReachedImport(module=one.module, path=one.found.path, line=one.found.line, is_patched=True)
+            for one in Imports({change.path: change.after}).all()
+            if not one.is_optional and one.module not in {known.module for known in before}
+        )
+    listed = upstream_cache.files(snapshot.repository, snapshot.tree, snapshot.directory)
+    own = {path for path in (*listed, *(one.path for one in upstream.patched.changes)) if path.suffix == ".py"}
+    return tuple(one for one in import_graph.of_others(own, found) if packages.lack(one.module))
 
 
 def of_program(

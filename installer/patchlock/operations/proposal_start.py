@@ -6,17 +6,21 @@ packages that import pkg_resources.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.proposals import (
     findings,
     launch,
+    onnx_builds,
     pkg_resources_users,
     removed_interfaces,
     shared_sets,
@@ -27,14 +31,18 @@ from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.core import uv
 from patchlock.distributions import index_client
-from patchlock.model.errors import UnsatisfiableError
+from patchlock.locks import relock
+from patchlock.model.errors import PatchlockError, UnsatisfiableError
 from patchlock.model.lockfile import Lock
-from patchlock.operations import _locked_needs, _start_cures, proposal_locks
+from patchlock.model.profile import Profile
+from patchlock.operations import _locked_needs, _start_cures, proposal_locks, proposal_scratch
+from patchlock.operations._pin_repairs import Offers
 from patchlock.operations.proposal_locks import LockResult
 from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
+from patchlock.patches.ops.requirements.ops import SetRequirement
 
 _ROUNDS = 4
 _TRIED = 4
@@ -80,6 +88,9 @@ def prove(
     lock = best.lock
     versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     proposal, more = _with_pkg_resources(proposal, versions, proposed)
+    if "torch" in versions:
+        proposal = onnx_builds.with_torch(proposal)
+    proposal = _without_idle_sets(proposal, versions, trying, tell)
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
     if found:
         files = import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).files
@@ -87,7 +98,9 @@ def prove(
     proposal = dataclasses.replace(proposal, issues=kept)
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
-        proposal = dataclasses.replace(proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents))
+        proposal = dataclasses.replace(
+            proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents, proposal.facts.launch)
+        )
     if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
         tell("renewing the lock for the whole proposal")
         try:
@@ -114,6 +127,29 @@ def prove(
         missing=(*missing, *made),
         issues=found_issues,
     )
+
+
+def _without_idle_sets(
+    proposal: Proposal,
+    versions: Mapping[NormalizedName, Version],
+    trying: LockSettings,
+    tell: Callable[[str], None],
+) -> Proposal:
+    """Leave out the shared sets that only bound versions, and with which the lock is the same."""
+    for choice in proposal.sets:
+        if not versions or not all(isinstance(one.op, SetRequirement) for one in trying.sets[choice.name].patches):
+            continue
+        fewer = dataclasses.replace(
+            proposal,
+            sets=tuple(one for one in proposal.sets if one is not choice),
+            issues=tuple(one for one in proposal.issues if one.name != choice.name),
+        )
+        tell(f"resolving without {choice.name}")
+        with contextlib.suppress(PatchlockError):
+            other = relock.resolve(proposal_scratch.request_for(fewer, trying), relock.Kept())
+            if {package.name: package.version for package in other.packages} == versions:
+                proposal = fewer
+    return proposal
 
 
 def _program(proposal: Proposal, proposed: ProposalResult) -> tuple[Mapping[PurePosixPath, bytes], Sequence[str], str]:
@@ -190,10 +226,15 @@ def _cured(
         missing = _missing(locked, trying, command)
         if not missing or not trying.solve:
             return locked, missing
-        on_index = _on_index(missing)
+        look = _start_cures.Looked(
+            on_index=_on_index(missing),
+            has_wheel=functools.partial(_has_wheel, trying),
+            profiles=[trying.catalogue.profile(name) for name in trying.catalogue.profile_names()],
+            sets=trying.sets,
+        )
         proposal, edits = locked.proposal, list(locked.edits)
         for one in missing:
-            cure = _start_cures.cure(proposal, one, proposed.clone, on_index)
+            cure = _start_cures.cure(proposal, one, proposed.clone, look)
             if cure is not None and cure.says not in edits:
                 proposal = cure.proposal
                 edits.append(cure.says)
@@ -213,10 +254,20 @@ def _missing(locked: LockResult, trying: LockSettings, command: LaunchCommand) -
     return proposal_locks.imports_missing(locked.proposal, locked.lock, trying, command.command, path)
 
 
-def _on_index(missing: Sequence[ReachedImport]) -> _start_cures.OnIndex:
+def _on_index(missing: Sequence[ReachedImport]) -> Callable[[NormalizedName], bool]:
     is_asked = index_client.is_asked(online=uv.is_online())
     known = index_client.read_all(_start_cures.names_wanted(missing)) if is_asked else {}
     return lambda name: bool(known.get(name))
+
+
+def _has_wheel(trying: LockSettings, requirement: Requirement, profile: Profile) -> bool:
+    """Tell whether a profile can have a wheel that a requirement allows, as far as the index tells."""
+    name = canonicalize_name(requirement.name)
+    files = index_client.read_all([name]) if index_client.is_asked(online=uv.is_online()) else {}
+    if not any(one.filename.endswith(".whl") for one in files.get(name, ())):
+        return True
+    offers = Offers(profile, tuple(map(trying.catalogue.index, profile.indexes)), files)
+    return any(requirement.specifier.contains(version, prereleases=True) for version in offers.versions(name))
 
 
 def _with_command(proposal: Proposal, lock: Lock | None, command: LaunchCommand, proposed: ProposalResult) -> Proposal:

@@ -65,6 +65,7 @@ from patchlock.model.visible_text import is_utf8
 from patchlock.operations import _pin_repairs
 from patchlock.patches import import_graph, requirement_sources
 from patchlock.patches.evaluation import Evaluator, Memoized
+from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement, SetRequirement
 from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree import candidate_app
@@ -107,9 +108,7 @@ class ProposalResult:
 
     def downloads(self, launch: Launching) -> tuple[Download, ...]:
         """List the models that its code names, first those that are wanted as soon as it is started so."""
-        trees, path = self.clone.trees, launch.environment.get("PYTHONPATH", "")
-        started = import_graph.reached(trees.files, launch.command, path, trees).files
-        return downloads.read(self.clone.files, trees, frozenset(started))
+        return downloads.read(self.clone.files, self.clone.trees, _started(self.clone.trees, launch))
 
     @property
     def asked(self) -> Mapping[NormalizedName, tuple[LocatedRequirement, ...]]:
@@ -118,16 +117,23 @@ class ProposalResult:
         together = self.proposal.together
         return _asked(files, tuple(path for one in together for path in requirement_repairs.all_files(files, one)))
 
-    def needs(self, known: Collection[str], locked: Locked) -> tuple[SystemNeed, ...]:
-        """Name what it needs of the machine with a lock; `known` are the names of `profiles/needs/`."""
+    def needs(self, known: Collection[str], locked: Locked, launch: Launching) -> tuple[SystemNeed, ...]:
+        """Name what it needs of the machine with a lock, started so; `known` are the names of `profiles/needs/`."""
         files = {**self.clone.files, **self.clone.documents}
-        return system_needs.read(files, Imports(self.clone.files, self.clone.trees), self.asked, known, locked)
+        imports = Imports(self.clone.files, self.clone.trees)
+        return system_needs.read(files, imports, self.asked, known, locked, _started(self.clone.trees, launch))
 
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""
         first = next(iter(self.commands), None)
         command, environment = (first.command, first.environment) if first is not None else ((), {})
         return importers.read(self.clone.trees, command, environment.get("PYTHONPATH", ""))
+
+
+def _started(trees: Trees, launch: Launching) -> frozenset[PurePosixPath]:
+    """Name the files that a program comes to as it starts."""
+    path = launch.environment.get("PYTHONPATH", "")
+    return frozenset(import_graph.reached(trees.files, launch.command, path, trees).files)
 
 
 def name_of(url: str) -> str:
@@ -146,8 +152,12 @@ def name_of(url: str) -> str:
             f"the address {url} has a user, a password or a query, which would be written to app.toml",
             remedy="leave it out; git asks its credential helper, or name a clone that you have with --source",
         )
-    last = url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
-    return "-".join(re.findall(r"[a-z0-9]+", last.lower()))
+    return "-".join(re.findall(r"[a-z0-9]+", repository_of(url).lower()))
+
+
+def repository_of(url: str) -> str:
+    """Name the repository of an address."""
+    return url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
 
 
 def require_name(name: str, catalogue: Catalogue) -> None:
@@ -184,14 +194,15 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
         more=[str(chosen)] if chosen is not None else [],
     )
     told = documents.told({**clone.files, **clone.documents})
-    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [])
+    unread = requirement_choice.unread(clone.listed)
+    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [], unread)
     if chosen is None:
         ranked = requirement_choice.fitting_machine(ranked, wanted.profile.name.partition("-")[0])
         beside = requirement_choice.together(ranked[0].path, told, clone.files)
     else:
         beside = (chosen,)
     others = tuple(one for one in ranked if one.path not in beside)
-    alternatives = (*requirement_choice.unread(clone.listed), *others)
+    alternatives = (*unread, *others)
     tell(f"looking at {len(clone.files)} files")
     evaluator = Memoized()
     draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator, tell)
@@ -251,7 +262,7 @@ def _draft(
         commit=clone.commit,
         submodules=tuple(map(str, clone.joined)),
         facts=AppMetadata(
-            title=project_facts.title(files, wanted.name),
+            title=project_facts.title(files, repository_of(wanted.url)),
             license=licence,
             license_from=licence_from,
             python=python,
@@ -264,7 +275,13 @@ def _draft(
         alternatives=alternatives,
         sets=tuple(choice for choice, _ in examined),
         sections=(),
-        needs=system_needs.read({**files, **clone.documents}, found, asked, wanted.catalogue.resource_names()),
+        needs=system_needs.read(
+            {**files, **clone.documents},
+            found,
+            asked,
+            wanted.catalogue.resource_names(),
+            started=_started(trees, launch),
+        ),
         issues=tuple(issue for _, issues in examined for issue in issues),
     )
     taken = {choice.name for choice in draft.sets}

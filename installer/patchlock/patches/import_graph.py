@@ -39,6 +39,8 @@ class ReachedImport:
     """Dotted."""
     path: PurePosixPath
     line: int
+    is_patched: bool = False
+    """A patch has written it; it may be met later than at the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,9 +181,13 @@ def _does(call: ast.Call, own: Collection[str]) -> bool:
 
 def missing_text(missing: Sequence[ReachedImport]) -> str:
     """Say which modules are missing, and which line of whose file imports each."""
-    first = ", ".join(f"{one.module} ({one.path}:{one.line})" for one in missing[:_SHOWN])
-    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    return f"it imports at its start what no package of the lock brings: {first}{more}"
+    told = []
+    for is_patched, who in ((False, "it imports at its start"), (True, "patches make it import")):
+        found = [one for one in missing if one.is_patched is is_patched]
+        first = ", ".join(f"{one.module} ({one.path}:{one.line})" for one in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        told += [f"{who} what no package of the lock brings: {first}{more}"] if found else []
+    return "; ".join(told)
 
 
 def _program(files: Files, command: Sequence[str], roots: Sequence[PurePosixPath]) -> PurePosixPath | None:

@@ -48,6 +48,7 @@ _PYTHON = {
 _FORMATS = "pip's requirement files, pyproject.toml, setup.cfg, setup.py and conda's environment.yml"
 _NAME_ANOTHER = "name the file that says it in `requirements` of app.toml"
 _WRITE_ONE = "write one with a patch (add-file)"
+OF_PIPFILE = "`pipenv requirements > requirements.txt` beside it writes what it asks for to a file that is"
 
 
 def is_pip(path: PurePosixPath) -> bool:
@@ -86,7 +87,8 @@ def read(source: SourceText, wanted: OptionalLists = _OWN) -> FileRequirements:
         )
     if name not in _PROJECT_NAME and source.path.suffix.lower() not in {".yml", ".yaml"}:
         why = f"{source.path.name} is none of the files that requirements are read from: {_FORMATS}"
-        return FileRequirements(lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or {_WRITE_ONE}"),))
+        more = f"; {OF_PIPFILE}" if name == "pipfile" else ""
+        return FileRequirements(lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or {_WRITE_ONE}{more}"),))
     declared = formats.read(source)
     if isinstance(declared, Refusal):
         return FileRequirements(lines=(unreadable(declared.line, declared.why),))

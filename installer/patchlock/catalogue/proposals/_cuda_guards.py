@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from packaging.specifiers import SpecifierSet
+
+from patchlock.catalogue.proposals import _gpu_packages, module_names
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_LEAVES = ast.Return | ast.Raise | ast.Continue | ast.Break
 
 
 def guarded_lines(module: ast.Module) -> frozenset[int]:
@@ -21,17 +26,42 @@ def guarded_lines(module: ast.Module) -> frozenset[int]:
 
 
 def _below(node: ast.AST) -> Iterator[int]:
-    if isinstance(node, ast.If | ast.IfExp) and _asks(node.test):
-        body = node.body if isinstance(node, ast.If) else [node.body]
-        yield from range(body[0].lineno, (body[-1].end_lineno or body[-1].lineno) + 1)
+    if isinstance(node, ast.If | ast.IfExp):
+        body, orelse = ([one] if isinstance(one, ast.expr) else one for one in (node.body, node.orelse))
+        yield from _lines(body if _asks(node.test) else orelse if _asks(node.test, is_there=False) else [])
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, [])
+        for index, one in enumerate(block if isinstance(block, list) else []):
+            if _ends_without(one):
+                yield from _lines(block[index + 1 :])
 
 
-def _asks(test: ast.expr) -> bool:
-    """Tell whether a condition is false where CUDA is not: one of its parts that must be true names it."""
-    if isinstance(test, ast.BoolOp):
-        return (any if isinstance(test.op, ast.And) else all)(map(_asks, test.values))
-    if isinstance(test, ast.UnaryOp) or (
-        isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.NotIn | ast.IsNot)
-    ):
-        return False
-    return "cuda" in ast.unparse(test).lower()
+def _ends_without(one: ast.AST) -> bool:
+    """Tell whether what follows a statement runs only where CUDA is: it leaves otherwise, or imports what is CUDA's."""
+    if isinstance(one, ast.If):
+        return isinstance(one.body[-1], _LEAVES) and _asks(one.test, is_there=False)
+    names = [alias.name for alias in one.names] if isinstance(one, ast.Import) else []
+    names += [one.module or ""] if isinstance(one, ast.ImportFrom) and not one.level else []
+    found = (_gpu_packages.find(module_names.distribution_of(name), SpecifierSet()) for name in names)
+    return any(package is not None and package.needs == "nvidia" for package in found)
+
+
+def _lines(block: Sequence[ast.stmt | ast.expr]) -> range:
+    return range(block[0].lineno, (block[-1].end_lineno or block[-1].lineno) + 1) if block else range(0)
+
+
+def _asks(test: ast.expr, *, is_there: bool = True) -> bool:
+    """Tell whether a condition is false where CUDA is not, or, with `is_there` false, true there: its parts name it."""
+    match test:
+        case ast.BoolOp(op=op, values=values):
+            return (any if isinstance(op, ast.And) is is_there else all)(
+                _asks(one, is_there=is_there) for one in values
+            )
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _asks(operand, is_there=not is_there)
+        case ast.Compare(ops=[ast.NotEq() | ast.NotIn() | ast.IsNot()]) if is_there:
+            return False
+        case ast.Compare(ops=[ast.NotEq()]):
+            return "cuda" in ast.unparse(test).lower()
+        case _:
+            return is_there and "cuda" in ast.unparse(test).lower()

@@ -43,7 +43,7 @@ class Imports:
     """
 
     def __init__(self, files: Files, trees: Trees | None = None) -> None:
-        self._trees = trees if trees is not None else Trees(files)
+        self.trees = trees if trees is not None else Trees(files)
         paths = (path for path in files if path.suffix == ".py" and b"import" in files[path])
         self._paths = sorted(paths, key=lambda path: path.parts)
         self._files = files
@@ -61,7 +61,7 @@ class Imports:
 
     def _in(self, path: PurePosixPath) -> tuple[Import, ...]:
         if path not in self._known:
-            self._known[path] = tuple(_of(path, self._trees.of(path)))
+            self._known[path] = tuple(_of(path, self.trees.of(path)))
         return self._known[path]
 
 

@@ -54,6 +54,8 @@ class LaunchCommand:
 def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand, ...]:
     """List the commands, the likeliest first: what people are told before what is guessed, a server before a program.
 
+    What the README says and the scripts of the project come before what other documents say of other uses.
+
     Args:
         files: Python files, project files and documents.
         trees: of the Python files.
@@ -63,6 +65,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     scripts = entry_points(files)
     found: dict[_Key, tuple[str, tuple[str, ...]]] = {}
     said: dict[_Key, list[Sequence[str]]] = {}
+    first: set[_Key] = set()
     for line in documents.told(files):
         started = _started(line, code, scripts)
         if started is None:
@@ -72,19 +75,28 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         why = f"{line.found.path}:{line.found.line} says so"
         key = (program, _home(program, line.folder, code))
         said.setdefault(key, []).append(words)
+        first |= {key} if line.found.path.name.lower().startswith("readme") else set()
         if key not in found or (not arguments and found[key][1]):
             found[key] = (why, arguments)
     for name, target in scripts.items():
         entry = _entry(target, code)
         if entry is not None:
             found.setdefault((entry, ""), (f'the project names it as the script "{name}"', ()))
+            first.add((entry, ""))
     for package in _packages(code):
         found.setdefault((("python", "-m", package), ""), ("it is a package that can be started", ()))
     for path in _guessed(trees):
         found.setdefault(_of_file(path, code), ("its name is that of a program", ()))
     ordered = sorted(found, key=lambda key: bool(_TRAINS.search(_named(key[0]))))[:most]
     made = {key: _made(key, *found[key], said.get(key, ()), trees) for key in ordered}
-    ordered.sort(key=lambda key: (bool(_TRAINS.search(_named(key[0]))), key not in said, not made[key].serves))
+    ordered.sort(
+        key=lambda key: (
+            bool(_TRAINS.search(_named(key[0]))),
+            key not in first,
+            key not in said,
+            not made[key].serves,
+        )
+    )
     return tuple(made[key] for key in ordered)
 
 

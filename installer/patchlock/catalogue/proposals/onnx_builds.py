@@ -12,7 +12,14 @@ from packaging.utils import canonicalize_name
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
-from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch, RequirementFile
+from patchlock.catalogue.proposals.findings import (
+    Files,
+    Finding,
+    Issue,
+    Proposal,
+    ProposedPatch,
+    RequirementFile,
+)
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.model import backends
 from patchlock.model.app import OptionalLists
@@ -24,6 +31,7 @@ from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops.requirements.ops import RenameRequirement, SetRequirement
 from patchlock.patches.pip_requirements import RequirementLine
 
+_EXTRAS = "[cuda,cudnn]"
 SET = "onnxruntime-one-provider"
 """The shared set that says what becomes of onnxruntime-gpu on each profile."""
 _CPU, _CUDA = canonicalize_name("onnxruntime"), canonicalize_name("onnxruntime-gpu")
@@ -31,7 +39,7 @@ _EVERY = b"get_available_providers"
 _ONE_OF_EVERY = re.compile(rb"""["']\s+(?:not\s+)?in\s+[\w.]*get_available_providers""")
 """A question after one provider, which asks for none."""
 _PRELOAD = (
-    "nothing requires torch, which loads CUDA's libraries: those of the extras count once the code calls "
+    "no line requires torch, which loads CUDA's libraries: those of the extras count once the code calls "
     "onnxruntime.preload_dlls() (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#preload-dlls)"
 )
 
@@ -135,10 +143,41 @@ def _build(
             case SetRequirement(name=name, specifier=specifier) if name == _CUDA:
                 pins = [one.version for one in specifier if one.operator == "=="]
                 if all(one.specifier.contains(pin) for one in lines for pin in pins):
-                    return Requirement(f"{_CUDA}{'' if has_torch else '[cuda,cudnn]'}{specifier}")
+                    return Requirement(f"{_CUDA}{'' if has_torch else _EXTRAS}{specifier}")
             case _:
                 pass
     return None
+
+
+def of_profile(requirement: Requirement, profile: Profile, patches: Iterable[Patch]) -> Requirement:
+    """Give the build of ONNX Runtime for CUDA as a profile can have it, by the set's patches; all else as it is."""
+    for patch in patches if canonicalize_name(requirement.name) == _CUDA else ():
+        match patch.op:
+            case RenameRequirement(name=name, to=to) if name == _CUDA and profile.name in patch.profiles:
+                return Requirement(f"{to.name}{requirement.specifier}")
+            case SetRequirement(name=name, specifier=specifier) if name == _CUDA and profile.name in patch.profiles:
+                return Requirement(f"{requirement.name}{specifier}")
+            case _:
+                pass
+    return requirement
+
+
+def with_torch(proposal: Proposal) -> Proposal:
+    """Leave the extras out where a library requires torch, which brings CUDA's libraries, and the lock shows it."""
+    issues = (
+        dataclasses.replace(one, remedy=one.remedy.replace(_EXTRAS, "").replace(f"; {_PRELOAD}", ""))
+        for one in proposal.issues
+    )
+    return dataclasses.replace(proposal, sections=tuple(map(_plain, proposal.sections)), issues=tuple(issues))
+
+
+def _plain(section: ProposedPatch) -> ProposedPatch:
+    patch = section.written.patch
+    if not isinstance(patch.op, RenameRequirement) or patch.op.name != _CPU:
+        return section
+    op = dataclasses.replace(patch.op, to=Requirement(str(patch.op.to).replace(_EXTRAS, "")))
+    written = dataclasses.replace(section.written, patch=dataclasses.replace(patch, op=op))
+    return dataclasses.replace(section, written=written)
 
 
 def _upstream_gpu(files: Files, lists: Iterable[RequirementFile]) -> Iterator[Finding]:

@@ -35,45 +35,28 @@ _SAID = re.compile(
 
 
 _UNBOUNDED = "no project file bounds it, so any profile's is taken"
-_NO_NAME = re.compile(
-    r"(?i)\W*(?:introduction|overview|about|abstract|news|updates?|features|contents|table of contents|installation|"
-    r"install|setup|getting started|quick ?start|usage|requirements|demo|readme|authors?|licen[cs]e|citation|"
-    r"acknowledge?ments?|contribut\w+)\W*"
-)
-"""Headings of a part of a README, which name no project."""
-_SECOND = 2
-"""Level of a heading."""
 
 
 def title(files: Files, name: str) -> str:
-    """Give the first heading of the README that names the project, or the project's description, or the name."""
+    """Give the project's description, or the first heading of the README that resembles a name, or that name."""
     described = str(project(files).get("description", "")).strip()
-    if described:
-        return excerpt(described)
-    for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
-        headings = list(_headings(files[path].decode("utf-8", errors="replace")))
-        called = re.sub(r"[\W_]+", "", name.lower())
-        named = [text for level, text in headings if level == 1]
-        named += [text for _, text in headings if called in re.sub(r"[\W_]+", "", text.lower())]
-        named += [text for level, text in headings if level == _SECOND]
-        if named:
-            return excerpt(named[0])
-    return name
+    pages = sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme"))
+    headings = [text for path in pages for text in _headings(files[path].decode("utf-8", errors="replace"))]
+    return excerpt(described or next((text for text in headings if _resembles(text, name)), name))
 
 
-def _headings(page: str) -> Iterator[tuple[int, str]]:
-    """Give the headings of a page that may name a project, each with its level: not in code, no part of a page."""
-    for sign, heading in re.findall(r"(?m)^(#{1,6})\s+(.+)", re.sub(r"(?ms)^(```|~~~).*?^\1", "", page)):
-        words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", heading).strip()
-        if words and not _NO_NAME.fullmatch(words) and not _is_switch(heading):
-            yield len(sign), words
+def _resembles(heading: str, name: str) -> bool:
+    """Tell whether a heading has the name in it, or is most of it: "Audio Separator" of python-audio-separator."""
+    said, called = (re.sub(r"[\W_]+", "", text.lower()) for text in (heading, name))
+    return bool(called) and (called in said or (said in called and 2 * len(said) > len(called)))
 
 
-def _is_switch(heading: str) -> bool:
-    """Tell whether a heading is links alone, as to the page in other languages."""
-    links = r"!?\[[^\]]*\]\([^)]*\)|<a\b[^>]*>.*?</a>"
-    left = re.sub(rf"{links}|<[^>]*>", "", heading)
-    return len(re.findall(links, heading)) > 1 and not re.search(r"[^\W_]", left)
+def _headings(page: str) -> Iterator[str]:
+    """Give the headings of a page without what marks them up: not in code."""
+    plain = re.sub(r"(?ms)^(```|~~~).*?^\1", "", page)
+    for heading in re.findall(r"(?ms)^#{1,6}[ \t]+[^\n]+|<h[1-6]\b.*?</h[1-6]>", plain):
+        words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", heading.lstrip("#"))
+        yield " ".join(words.split())
 
 
 def licence(files: Files) -> tuple[str, str]:

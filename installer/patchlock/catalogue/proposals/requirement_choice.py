@@ -36,7 +36,7 @@ _UNREAD = (
         (name, _TESTED)
         for name in ("uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "Pipfile.lock", "conda-lock.yml")
     ),
-    ("Pipfile", "it is not read: the app gets what its other files ask for"),
+    ("Pipfile", f"it is not read: {requirement_sources.OF_PIPFILE}"),
 )
 """Files and why they are not read."""
 _SPELLED = {
@@ -54,13 +54,17 @@ _SPELLED = {
 
 
 def unread(listed: Iterable[PurePosixPath]) -> tuple[RequirementFile, ...]:
-    """List the files at the root that hold requirements, too, and are not read, each with the reason.
+    """List the files at the root, and every Pipfile, that hold requirements, too, and are not read, with the reason.
 
     Args:
         listed: every file of the tree.
     """
-    there = {str(path) for path in listed if len(path.parts) == 1}
-    return tuple(RequirementFile(path=PurePosixPath(name), count=0, why=why) for name, why in _UNREAD if name in there)
+    return tuple(
+        RequirementFile(path=path, count=0, why=why)
+        for name, why in _UNREAD
+        for path in sorted(listed)
+        if path.name == name and (len(path.parts) == 1 or name == "Pipfile")
+    )
 
 
 def is_candidate(path: PurePosixPath) -> bool:
@@ -109,7 +113,10 @@ def _is_for_all(path: PurePosixPath) -> bool:
 
 
 def candidates(
-    files: Files, told: Collection[Told] = (), listed: Collection[PurePosixPath] = ()
+    files: Files,
+    told: Collection[Told] = (),
+    listed: Collection[PurePosixPath] = (),
+    unread: Collection[RequirementFile] = (),
 ) -> tuple[RequirementFile, ...]:
     """List the files that say what an app requires, the likeliest first.
 
@@ -117,6 +124,7 @@ def candidates(
         files: of the tree.
         told: what its documents tell people to type.
         listed: further files that are meant.
+        unread: what `unread` has found.
 
     Raises:
         RequirementsError: there is none, or the only ones are no text.
@@ -145,7 +153,7 @@ def candidates(
             remedy="name the file with --requirements FILE (requirement files, pyproject.toml, setup.cfg, setup.py and "
             "conda's environment.yml are read), or give another commit; what only a Pipfile, a notebook or a "
             "Dockerfile says, write into the requirements.txt of a fork, and give the address of that",
-            evidence=unreadable[1:],
+            evidence=[*unreadable[1:], *(f"{one.path}: {one.why}" for one in unread)],
         )
     return ranked
 
@@ -174,6 +182,12 @@ def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tup
     if depth and kind < 7:
         why += f", in {path.parent}"
     return (kind >= 7, place is None, depth, kind), why
+
+
+def machine(path: PurePosixPath) -> str:
+    """Say for which kind of machine a file is by its name; "" for any."""
+    found = _OTHER_MACHINE.search(str(path.with_suffix("") if path.suffix in {".txt", ".in"} else path))
+    return found[1].lower() if found else ""
 
 
 def fitting_machine(ranked: tuple[RequirementFile, ...], accelerator: str) -> tuple[RequirementFile, ...]:

@@ -1,14 +1,15 @@
-"""Which programs and libraries an app seems to need, by its imports, requirements and README; pure."""
+"""Which programs and libraries an app seems to need, by its calls, imports, requirements and documents; pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.catalogue.proposals import documents, importers, module_names
+from patchlock.catalogue.proposals import _program_calls, documents, importers, module_names, requirement_choice
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
@@ -25,6 +26,12 @@ class _Sign:
     """Pattern for a file of a wheel that brings it."""
     is_for_modules: bool = False
     """Only its modules use it: where a lock has none of them, a document that names it speaks of another use."""
+    programs: tuple[str, ...] = ()
+    """What code calls of it."""
+    beside: tuple[str, ...] = ()
+    """Modules below those, which do without it."""
+    libraries: tuple[str, ...] = ()
+    """Distributions that never do without it, whoever requires them."""
 
 
 _INSTALLS = re.compile(r"(?i)\b(?:apt|apt-get|brew|dnf|yum|pacman|choco|winget|conda)\b.*\b(?:install|-S)\b")
@@ -36,6 +43,8 @@ _SIGNS = (
         words=r"\be?speak(?:-ng)?\b",
         why="text becomes phonemes through it",
         carried=r"(?:^|/)(?:lib)?espeak-ng[^/]*\.(?:so|dll|dylib)",
+        programs=("espeak-ng", "espeak"),
+        libraries=("phonemizer", "phonemizer-fork"),
     ),
     _Sign(
         name="ffmpeg",
@@ -43,12 +52,15 @@ _SIGNS = (
         modules=("pydub", "ffmpeg", "audioread", "torchcodec", "moviepy", "whisper"),
         words=r"\bffmpeg\b",
         why="audio that is no WAV is read and written through it",
+        programs=("ffmpeg", "ffprobe"),
+        beside=("whisper.tokenizer", "whisper.normalizers"),
     ),
     _Sign(
         name="sox",
         modules=("sox",),
         words=r"\b(?:apt|apt-get|brew|conda|dnf)\b.*\bsox\b",
         why="audio effects are done by it",
+        programs=("sox",),
     ),
     _Sign(
         name="portaudio",
@@ -91,7 +103,12 @@ _TOOLS = {"c-compiler": "no wheel fits, and it is compiled", "cmake": "no wheel 
 
 
 def read(
-    files: Files, imports: Imports, asked: Asked, known: Collection[str], locked: Locked | None = None
+    files: Files,
+    imports: Imports,
+    asked: Asked,
+    known: Collection[str],
+    locked: Locked | None = None,
+    started: Collection[PurePosixPath] = (),
 ) -> tuple[SystemNeed, ...]:
     """Name what is needed of the machine, with the place that says so.
 
@@ -101,15 +118,39 @@ def read(
         asked: the requirements, by name.
         known: names of `profiles/needs/`.
         locked: the app's lock, where there is one: what it brings is no need, and what it lacks needs nothing.
+        started: files that its program comes to as it starts: it cannot do without what one of them ends without.
     """
     found = [
-        SystemNeed(name=sign.name, why=sign.why, found=place)
+        one
         for sign in _SIGNS
         if not (locked is not None and sign.carried and any(re.search(sign.carried, path) for path in locked.paths))
-        and (place := next(_places(sign, files, imports, asked, locked), None)) is not None
+        and (one := _of_sign(sign, files, imports, asked, locked, started)) is not None
     ]
     built = [_of_builds(tool, why, asked, locked) for tool, why in _TOOLS.items()] if locked is not None else []
     return tuple(one for one in (*found, *filter(None, built)) if one.name in known)
+
+
+def _of_sign(
+    sign: _Sign,
+    files: Files,
+    imports: Imports,
+    asked: Asked,
+    locked: Locked | None,
+    started: Collection[PurePosixPath],
+) -> SystemNeed | None:
+    calls = [one for one in _program_calls.find(imports.trees, sign.programs) if not importers.is_aside(one.found.path)]
+    for one in calls:
+        if one.ends_without and one.found.path in started:
+            why = f"the program asks for it, and ends without it; {sign.why}"
+            return SystemNeed(name=sign.name, why=why, found=one.found, is_required=True)
+    why = f"the code calls it; {sign.why}" if calls else sign.why
+    places = [one.found for one in calls] or _places(sign, files, imports, asked, locked)
+    place = next(iter(places), None)
+    if place is None and locked is not None and asked:
+        name = next((one for one in map(canonicalize_name, sign.libraries) if one in locked.names), None)
+        if name is not None:  # a requirement of a requirement, which stands in no line of the app's
+            why, place = f"{name} is locked: {why}", next(one.found for all_of in asked.values() for one in all_of)
+    return SystemNeed(name=sign.name, why=why, found=place) if place is not None else None
 
 
 def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed | None:
@@ -126,8 +167,10 @@ def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed 
 
 
 def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:
-    found = sorted(imports.of(sign.modules), key=lambda one: importers.is_aside(one.found.path))
-    optional = {one.top for one in found} - {one.top for one in found if not one.is_optional}
+    every = imports.of(sign.modules)
+    found = [one for one in every if not one.module.startswith(sign.beside)] if sign.beside else [*every]
+    found.sort(key=lambda one: importers.is_aside(one.found.path))
+    optional = {one.top for one in every} - {one.top for one in found if not one.is_optional}
     is_there = {
         module: locked is None or any(module_names.brings(name, module) for name in locked.names)
         for module in sign.modules
@@ -144,3 +187,7 @@ def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: L
         for number, line in enumerate(documents.text(files[path]).splitlines(), start=1):
             if pattern.search(line) and (is_readme or _INSTALLS.search(line)):
                 yield Finding(path=path, line=number, text=excerpt(line))
+    for place, names in documents.apt_packages(files):
+        is_elsewhere = requirement_choice.machine(PurePosixPath(place.path.name.lower().replace("docker", "")))
+        if not is_elsewhere and any(pattern.search(f"apt install {name}") for name in names):
+            yield place
