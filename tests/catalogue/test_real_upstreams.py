@@ -101,7 +101,7 @@ def _modules(tree: Path) -> list[str]:
 
 def _failing(tree: Path) -> dict[str, str]:
     paths = [str(tree), str(tree / "models" / "codec" / "dualcodec")]
-    program = [sys.executable, "-I", str(ROOT / "tests" / "support" / "stubbed_imports.py")]
+    program = [sys.executable, "-I", "-S", str(ROOT / "tests" / "support" / "stubbed_imports.py")]
     answer = subprocess.run(
         [*program, json.dumps(paths), json.dumps(_modules(tree)), '["fairseq"]'],
         cwd=tree,
