@@ -68,9 +68,15 @@ def test_int8_changes_every_linear_layer_and_hardly_the_result() -> None:
     assert float((after - before).norm() / before.norm()) < 0.05
 
 
-def _machine(monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_knows: int) -> types.ModuleType:
+def _machine(
+    monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_knows: int, sm: tuple[int, int] = (8, 9)
+) -> types.ModuleType:
     """Give the helper on a machine; `torch_knows` is the name of the card, "" for none."""
-    cuda = types.SimpleNamespace(is_available=lambda: bool(torch_knows), get_device_name=lambda *_: torch_knows)
+    cuda = types.SimpleNamespace(
+        is_available=lambda: bool(torch_knows),
+        get_device_name=lambda *_: torch_knows,
+        get_device_capability=lambda *_: sm,
+    )
     version = types.SimpleNamespace(cuda="12.6", hip=None)
     ones = types.SimpleNamespace(sum=lambda: types.SimpleNamespace(item=lambda: 2))
     torch = types.SimpleNamespace(
@@ -81,7 +87,9 @@ def _machine(monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_k
     )
     others = {
         "torch": torch,
-        "ctranslate2": types.SimpleNamespace(get_cuda_device_count=lambda: ctranslate2_knows),
+        "ctranslate2": types.SimpleNamespace(
+            get_cuda_device_count=lambda: ctranslate2_knows, get_supported_compute_types=lambda _: _supported(sm)
+        ),
         "loguru": types.SimpleNamespace(logger=types.SimpleNamespace(info=SAID.append)),
     }
     for name, module in others.items():
@@ -89,6 +97,12 @@ def _machine(monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_k
     monkeypatch.setitem(sys.modules, "compute_device", _written("compute-device-helper"))
     SAID.clear()
     return _written("machine-helper")
+
+
+def _supported(sm: tuple[int, int]) -> set[str]:
+    """Give what CTranslate2 4.5.0 says of a card: mayiuse_float16 and mayiuse_int8 in its src/types.cc, src/cuda/utils.cc."""
+    int8 = {"int8", "int8_float32"} if sm >= (6, 1) and sm != (6, 2) else set()
+    return {"float32", *int8, *(("float16", "int8_float16") if sm >= (7, 0) else ())}
 
 
 SAID: list[str] = []
@@ -125,6 +139,33 @@ def test_processor_computes_where_the_user_forces_it(monkeypatch: pytest.MonkeyP
     helper = _machine(monkeypatch, torch_knows="NVIDIA GeForce RTX 4070", ctranslate2_knows=1)
     assert (helper.device(), helper.device("cuda"), helper.whisper()) == ("cpu", "cpu", ON_PROCESSOR)
     assert SAID == ["the processor computes: PATCHLOCK_DEVICE says so"]
+
+
+@pytest.mark.parametrize(
+    ("sm", "asked", "whisper"),
+    [
+        ((5, 0), ("cuda", "float16"), ON_PROCESSOR),
+        ((5, 2), ("cuda", "float16"), ON_PROCESSOR),
+        ((6, 0), ("cuda", "float16"), {"device": "cuda", "compute_type": "float32"}),
+        ((6, 0), ("cuda", "int8"), {"device": "cuda", "compute_type": "float32"}),
+        ((6, 1), ("cuda", "float16"), {"device": "cuda", "compute_type": "int8"}),
+        ((6, 1), ("cpu", "float16"), ON_PROCESSOR),
+        ((7, 0), ("cuda", "int8"), {"device": "cuda", "compute_type": "int8"}),
+        ((12, 0), ("cuda", "float16"), ON_CARD),
+    ],
+    ids=["gtx-750", "gtx-980", "p100", "p100-int8", "gtx-1080", "gtx-1080-cpu", "titan-v-int8", "rtx-5090"],
+)
+def test_whisper_gets_numbers_that_ctranslate2_supports_on_the_card(
+    monkeypatch: pytest.MonkeyPatch, sm: tuple[int, int], asked: tuple[str, str], whisper: dict[str, str]
+) -> None:
+    monkeypatch.setenv("DEVICE", "cuda")
+    helper = _machine(monkeypatch, torch_knows="NVIDIA", ctranslate2_knows=1, sm=sm)
+    assert helper.whisper(*asked) == whisper
+    assert not any("--device" in text for text in SAID), "the page says which device, not --device"
+    if asked == ("cuda", "float16"):
+        assert helper.whisper() == whisper, "training asks for nothing"
+    if asked[0] == "cuda" and whisper["compute_type"] != asked[1]:
+        assert any("Whisper" in text for text in SAID), "the log says why"
 
 
 class _Model:

@@ -1,0 +1,10 @@
+import whisperx
+
+
+def transcribe(name, numbers, device, file):
+    model = whisperx.load_model(name, **machine.whisper(device, numbers))
+    return model.transcribe(whisperx.load_audio(file))
+
+
+def subtitles(name, language, numbers, device):
+    return whisperx.load_model(name, language=language, **machine.whisper(device, numbers))
