@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
-from test_engine import patches
+from test_engine import PIN, patches
 
 from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
 from patchlock.model.identities import CommitId, Sha256
@@ -272,6 +272,44 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == committed
+
+
+@pytest.mark.parametrize("how", ["edited", "merged", "later"])
+def test_fresh_clone_of_a_patched_fork_is_as_the_local_one(
+    clone: Path, upstream: Path, tmp_path: Path, how: str
+) -> None:
+    (upstream / "requirements.txt").write_text("av==11.0.0\n")
+    start = CommitId(commit(upstream, app=FILE, b=FILE, c=FILE, d=FILE))
+    git(clone, "pull", "-q")
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=patches(cpu=DEVICE.format("cpu"), pin=PIN), seen=start)
+    cache = tmp_path / "cache"
+    clone_patches.apply(trees.open_tree(clone), cpu, cache)
+    commit(clone)
+    if how == "edited":
+        (clone / "requirements.txt").write_text("av==13.0.0\n")
+        commit(clone)
+    if how == "merged":  # the merge commit has a file that is not patched yet
+        commit(upstream, e=FILE)
+        git(clone, "pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
+        clone_patches.apply(trees.open_tree(clone), cpu, cache)
+        commit(clone)
+    if how == "later":
+        for number in range(55):
+            git(clone, "commit", "-q", "--allow-empty", "-m", f"work {number}")
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    fresh = tmp_path / "fresh"
+    done = clone_patches.apply(trees.open_tree(fresh), cpu, cache)
+    assert done is not None
+    assert done.warnings == ()
+    assert git(fresh, "status", "--porcelain") == ""
+    left = []
+    for folder in (clone, fresh):
+        clone_patches.undo(trees.open_tree(folder))
+        left.append((folder / "requirements.txt").read_text())
+        names = ["app", *"bcd"] + (["e"] if how == "merged" else [])
+        assert [read(folder, name) for name in names] == [FILE] * len(names)
+    assert left[0] == left[1]
+    assert ("av==13.0.0" in left[0]) == (how == "edited")
 
 
 HELPER = """

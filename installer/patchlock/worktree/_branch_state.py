@@ -160,10 +160,10 @@ def _holds_still(tree: trees.Tree, head: CommitId, behind: CommitId, applied: Co
     return len(newer) >= len(older)
 
 
-def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId, *, wholly: bool = False) -> bool:
-    """Tell whether a commit holds what we patched, edited since or not, in at least one file, or in every one."""
+def has_committed(tree: trees.Tree, applied: CommitId, head: CommitId, *, mostly: bool = False) -> bool:
+    """Tell whether a commit holds what we patched, edited since or not, in at least one file, or in most of them."""
     held = [held for _, held in _patched_files(tree, applied, trees.entries(tree.repository, head))]
-    return any(held) and (all(held) or not wholly)
+    return any(held) and (2 * sum(held) > len(held) or not mostly)
 
 
 def still_staged(tree: trees.Tree, applied: CommitId) -> tuple[PurePosixPath, ...]:

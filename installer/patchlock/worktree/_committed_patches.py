@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -10,13 +11,19 @@ from patchlock.model.identities import CommitId
 from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
+from patchlock.patches.outcomes import APPLIED
 from patchlock.worktree import _merge, histories, move, trees
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
-_LONGEST = 50
+_LONGEST = 500
 """Commits that are looked at, from the newest."""
+_MOST_STATES = 30
+"""States of the files among those commits that are patched to compare, from the newest."""
+_WHOLE = 0.75
+"""Share of what patches change in upstream's files that they still change in a later commit of upstream's, at least."""
+_TO_DO = APPLIED | {OutcomeKind.AMBIGUOUS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,17 +49,29 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     own = [(wanted.profile, wanted.patches)] if are_forks(tree, wanted.profile, wanted.origin, commit) else []
     if not (own or wanted.others) or not tree.is_clone or _is_upstreams(tree, wanted, commit):
         return None
+    now = [
+        (name, patches, _apply(tree, wanted, patches, commit, evaluator)) for name, patches in (*own, *wanted.others)
+    ]
+    fewest = min(_count(patched, _TO_DO) for _, _, patched in now)
     there = [
         (name, patches)
-        for name, patches in (*own, *wanted.others)
-        if _stands(_apply(tree, wanted, patches, commit, evaluator), is_own=name == wanted.profile)
+        for name, patches, patched in now
+        if _stands(patched, is_own=name == wanted.profile)
+        and (name == wanted.profile or _count(patched, _TO_DO) == fewest)
     ]
-    for before in _before(tree, wanted, commit) if there else ():
+    if not there:
+        return None
+    states, start = _before(tree, wanted, commit, there)
+    whole = {
+        name: max((_changes(_apply(tree, wanted, patches, one, evaluator)) for one in start or states), default=0)
+        for name, patches in there
+    }
+    for before in states:
         found = [(name, _apply(tree, wanted, patches, before, evaluator)) for name, patches in there]
         held = [
             (name, patched)
             for name, patched in found
-            if patched.changes and _holds(tree, wanted, commit, patched, is_own=name == wanted.profile)
+            if patched.changes and _changes(patched) >= _WHOLE * whole[name] and _holds(tree, wanted, commit, patched)
         ]
         if held:
             name, patched = min(held, key=lambda one: _distance(tree, wanted, commit, one[1]))
@@ -61,15 +80,10 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
                 if _distance(tree, wanted, commit, patched) >= _distance(tree, wanted, commit, mine):
                     return None
             return Committed(profile=name, upstream=before, patched=patched)
-    others = [one for one in there if one[0] != wanted.profile]
-    if (
-        others
-        and len(others) == len(there)
-        and _is_shallow(tree)
-        and commit_of(tree.repository, wanted.seen or "") is None
-    ):
-        name, patches = others[0]
-        return Committed(profile=name, upstream=None, patched=_apply(tree, wanted, patches, commit, evaluator))
+    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (own == [] or wanted.profile):
+        known = [(name, patched) for name, _, patched in now if name in dict(there)]
+        name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
+        return Committed(profile=name, upstream=None, patched=patched)
     return None
 
 
@@ -100,16 +114,33 @@ def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
     return any(trees.is_ancestor(tree.repository, commit, tip) for tip in tips)
 
 
-def _before(tree: Tree, wanted: PatchSet, commit: CommitId) -> Iterator[CommitId]:
-    """Give the commits behind one, the newest first, to the one that the patches' author saw, or one before it."""
+def _before(
+    tree: Tree, wanted: PatchSet, commit: CommitId, there: Iterable[tuple[str, Sequence[Patch]]]
+) -> tuple[list[CommitId], list[CommitId]]:
+    """Find the commits behind one in which the files of patches are in different states, the newest of each state.
+
+    Returns:
+        These, the newest first; and the one at which the history parts from what the patches' author saw, if any.
+    """
     seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
     asked = ("merge-base", seen or "", commit)
     shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""
-    ends = [f"^{shared}"] if shared else []
-    words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *ends)
-    yield from map(CommitId, git(*words, repository=tree.repository, allowed=(0, 128)).text.split())
-    if shared:
-        yield CommitId(shared)
+    words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *([f"^{shared}"] if shared else []))
+    commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split()
+    start = [shared] if shared else []
+    listed = trees.entries(tree.repository, commit)
+    below = [path.relative_to(wanted.directory) for path in listed if path.is_relative_to(wanted.directory)]
+    paths = sorted({wanted.directory / path for _, patches in there for path in targets.candidates(patches, below)})
+    names = "".join(f"{one}:{path}\n" for one in (*commits, *start) for path in paths)
+    answers = git("cat-file", "--batch-check=%(objectname)", repository=tree.repository, stdin=names.encode())
+    blobs = [line if " " not in line else "" for line in answers.text.splitlines()]  # `NAME missing`
+    states = {
+        tuple(blobs[at * len(paths) : (at + 1) * len(paths)]): one
+        for at, one in reversed([*enumerate((*commits, *start))])
+    }
+    order = {one: at for at, one in enumerate((*commits, *start))}
+    newest = sorted(states.values(), key=order.__getitem__)[:_MOST_STATES]
+    return [CommitId(one) for one in dict.fromkeys((*newest, *start))], [CommitId(one) for one in start]
 
 
 def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
@@ -121,16 +152,23 @@ def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: Commi
 
 
 def _stands(patched: Patched, *, is_own: bool) -> bool:
-    """Tell whether patches find no more to do; one that finds its place no more is known by upstream's file."""
-    kinds = {outcome.kind for outcome in patched.outcomes}
-    known = {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_own else [])}
-    return not patched.changes and not patched.failures and bool(kinds & known)
+    """Tell whether patches find less to do than is done; one that finds its place no more may have done it."""
+    done = _count(patched, {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_own else [])})
+    return done > 0 and done >= _count(patched, _TO_DO)
 
 
-def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched, *, is_own: bool) -> bool:
-    """Tell whether a commit has what patches have changed, edited since or not, in every file, or in most of them.
+def _changes(patched: Patched) -> int:
+    return _count(patched, APPLIED)
 
-    A few of the wanted ones may be upstream's own work.
+
+def _count(patched: Patched, kinds: AbstractSet[OutcomeKind]) -> int:
+    return sum(outcome.kind in kinds for outcome in patched.outcomes)
+
+
+def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> bool:
+    """Tell whether a commit has what patches have changed, edited since or not, in most files.
+
+    The fork may have edited a line of ours in the others, and a few of the changes may be upstream's own work.
     """
     pairs = list(_pairs(tree, wanted, commit, patched))
     paths = (wanted.directory / change.path for change, _ in pairs)
@@ -138,7 +176,7 @@ def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched, *, 
         change.before is None or _merge.has_most(tree.repository, path, mine, change.before, change.after)
         for path, (change, mine) in zip(paths, pairs, strict=True)
     ]
-    return held.count(True) == len(patched.changes) if is_own else 2 * held.count(True) > len(patched.changes)
+    return 2 * held.count(True) > len(patched.changes)
 
 
 def _distance(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:

@@ -201,8 +201,11 @@ def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
 
 
 def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
-    if other is None or other.profile == wanted.profile:
+    if other is None:
         return ()
+    if other.profile == wanted.profile:
+        told = "the clone is shallow: your commits seem to have these patches, and `patch undo` leaves those there"
+        return () if other.upstream else (f"{told}; {_get_history(tree)}",)
     if other.upstream:
         return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
     files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
@@ -429,7 +432,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
                 found != upstream
                 and (known := manifest.read(tree)) is not None
                 and _committed_patches.are_forks(tree, known.profile, known.origin, found)
-                and _branch_state.has_committed(tree, applied, found, wholly=True)
+                and _branch_state.has_committed(tree, applied, found, mostly=True)
             )
             moved = move.move(
                 tree,
