@@ -16,6 +16,8 @@ from pathlib import Path
 
 import click
 import pytest
+import tree_sitter
+import tree_sitter_powershell
 from conftest import ROOT, Patchlock
 
 from patchlock.cli._commands import patchlock as group
@@ -182,6 +184,18 @@ def _of_others() -> list[str]:
             (found if key in {"command", "commands", "proof"} else texts).append(text)
     found += [command for text in texts for command in _QUOTED.findall(text)]
     return sorted({command for command in found if not _NO_COMMAND.match(command)})
+
+
+def test_powershell_of_the_pages_parses_and_keeps_the_readers_path_unexpanded() -> None:
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    blocks = [
+        block for page in PAGES for name, block in _BLOCK.findall(page.read_text("utf-8")) if name == "powershell"
+    ]
+    assert [block for block in blocks if parser.parse(block.encode()).root_node.has_error] == []
+    changed = [block for block in blocks if "SetValue('Path'" in block]
+    assert changed
+    assert [block for block in changed if "'DoNotExpandEnvironmentNames'" not in block or "-split" not in block] == []
+    assert [block for block in blocks if re.search(r"setx |EnvironmentVariable\('Path'", block)] == []
 
 
 def _problem(command: str) -> str:
