@@ -7,6 +7,7 @@ here is never committed. A relative link that leads to no page and no file of th
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import shutil
 import sys
@@ -22,9 +23,10 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.cli._commands import patchlock
 from patchlock.model import byte_sizes
 from patchlock.model.app import App, GitUpstream
-from patchlock.model.devices import VENDORS
+from patchlock.model.devices import VENDORS, Card
 from patchlock.model.fits import Fit
 from patchlock.model.profile import Profile
+from patchlock.model.troubles import NEEDS, Trouble
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://github.com/patchlock/patchlock"
@@ -146,6 +148,7 @@ def catalogue_pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     summaries = app_summaries.read_summaries(catalogue.root)
     states = pair_table.pair_states(summaries, profiles, app_summaries.is_locked(catalogue.root, profiles))
     proved = proofs.read(catalogue.root)
+    cards = catalogue.cards()
     yield "catalogue/index.md", "\n\n".join(_overview(apps, profiles, states))
     for app in apps:
         found = [one for one in states if one.app == app.name]
@@ -154,7 +157,7 @@ def catalogue_pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     for profile in profiles:
         found = [one for one in states if one.profile == profile.name]
         known = [one for one in proved if one.profile == profile.name]
-        yield f"catalogue/profiles/{profile.name}.md", "\n\n".join(_of_profile(profile, found, known))
+        yield f"catalogue/profiles/{profile.name}.md", "\n\n".join(_of_profile(profile, found, known, cards))
 
 
 def _overview(
@@ -214,13 +217,22 @@ def _of_app(
     yield f"- Licence: {_cell(app.license)}\n- Upstream: {origin}"
     yield "\n".join(["```sh", f"patchlock install {app.name}", "```"])
     yield "## Where it runs"
+    yield (
+        "*Locked*: its packages fit together, each with its sha256; that was checked without the machine. What has run "
+        "on one is [below](#proved-on-real-machines)."
+    )
     yield from _states("profile", states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
     yield from _proved("profile", "../", [(f"[{one.profile}](profiles/{one.profile}.md)", one) for one in known])
-    options = {one.name: one for profile in profiles for one in optional_patches.of_profile(app, profile.name)}
+    locked = {one.profile for one in states if one.state == "locked"}
+    options: dict[str, tuple[str, list[str]]] = {}
+    for profile in profiles:
+        if profile.name in locked:
+            for one in optional_patches.of_profile(app, profile.name):
+                options.setdefault(one.name, (one.gives, []))[1].append(f"[{profile.name}](profiles/{profile.name}.md)")
     if options:
         yield "## Options"
-        rows = [f"| `--with {name}` | {_cell(one.gives)} |" for name, one in options.items()]
-        yield "\n".join([*_head("option", "what it gives"), *rows])
+        rows = [f"| `--with {name}` | {_cell(gives)} | {', '.join(on)} |" for name, (gives, on) in options.items()]
+        yield "\n".join([*_head("option", "what it gives", "profiles"), *rows])
     if app.memory:
         yield "## Memory"
         rows = [
@@ -242,9 +254,10 @@ def _size(size: int) -> str:
     return byte_sizes.size_text(size) if size else "not known"
 
 
-def _of_profile(profile: Profile, states: list[pair_table.PairState], known: list[proofs.Proof]) -> Iterator[str]:
-    yield f"# {profile.name}"
-    yield profile.title
+def _of_profile(
+    profile: Profile, states: list[pair_table.PairState], known: list[proofs.Proof], cards: Iterable[Card]
+) -> Iterator[str]:
+    yield f"# {profile.name}: {_cell(profile.title)}"
     lines = [
         f"- Systems: {', '.join(platform.name for platform in profile.platforms)}",
         f"- Python: {profile.python}",
@@ -261,6 +274,17 @@ def _of_profile(profile: Profile, states: list[pair_table.PairState], known: lis
     yield "## Apps"
     yield from _states("app", states, lambda one: f"[{one.app}](../{one.app}.md)")
     yield from _proved("app", "../../", [(f"[{one.app}](../{one.app}.md)", one) for one in known])
+    for heading, fits in (
+        (f"GPUs of {profile.name}, by name", profile.fits),
+        (f"GPUs on which nobody has tried {profile.name}, by name", profile.trials),
+    ):
+        if names := {name for one in cards if _is_of(one, fits) for name in one.name.split(" / ")}:
+            yield f"## {heading}"
+            yield _cell(", ".join(sorted(names)))
+
+
+def _is_of(card: Card, fits: Iterable[Fit]) -> bool:
+    return any(fit.vendor == card.vendor and (card.arch in fit.archs or card.family in fit.families) for fit in fits)
 
 
 def _proved(head: str, up: str, known: list[tuple[str, proofs.Proof]]) -> Iterator[str]:
@@ -319,7 +343,26 @@ def _linked(text: str) -> str:
     return f"[source]({REPOSITORY}/blob/main/{path})" if (ROOT / path).is_file() else _cell(text)
 
 
-# --- errors and plots -------------------------------------------------------------------------------------------------
+# --- errors, troubles and plots ---------------------------------------------------------------------------------------
+
+
+def troubles_page(troubles: Iterable[Trouble]) -> Iterator[str]:
+    """Describe each known problem that `doctor` finds, under its code."""
+    yield "# Known problems"
+    yield (
+        "What `patchlock doctor` recognises on a machine or in an error message. It prints the code in brackets, and "
+        "fills in `{app}` and `{python}`: the app, and the Python of its environment."
+    )
+    for one in troubles:
+        yield f"## {one.name}"
+        yield f"**{_cell(one.title[:1].upper() + one.title[1:])}.** {_cell(one.why)}"
+        for remedy in one.remedies:
+            system = "In PowerShell on Windows" if remedy.shell == "powershell" else "In a terminal"
+            needs = f" (needs {', '.join(NEEDS[need] for need in remedy.needs)})" if remedy.needs else ""
+            yield f"{system}{needs}: {_cell(remedy.do)}"
+            if remedy.commands:
+                yield "\n".join([f"```{remedy.shell}", *remedy.commands, "```"])
+        yield f"Facts from: {', '.join(map(_linked, one.sources))}"
 
 
 def errors_by_code(text: str) -> str:
@@ -349,18 +392,41 @@ def make(folder: Path) -> None:
     for file, page in known.items():
         text = relinked((ROOT / file).read_text("utf-8"), file, known)
         text = errors_by_code(text) if file.name == "errors.md" else text
-        # A search is for what to do: the reasons behind it are found from the pages that name them.
-        hidden = "---\nsearch:\n  exclude: true\n---\n\n" if page.parent == PurePosixPath("decisions") else ""
-        made[str(page)] = hidden + with_plots(text)
-    made |= dict(command_pages()) | dict(catalogue_pages(Catalogue(root=ROOT)))
+        made[str(page)] = with_plots(text)
+    catalogue = Catalogue(root=ROOT)
+    made |= dict(command_pages()) | dict(catalogue_pages(catalogue))
+    made["troubles/index.md"] = "\n\n".join(troubles_page(catalogue.troubles()))
     for name, text in made.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        path.write_text(front_matter(name, text) + text, "utf-8")
     shutil.copytree(ROOT / "docs" / "images", folder / "images")
     shutil.copy(ROOT / "docs" / "tools" / "site.css", folder)
     settings = (ROOT / "zensical.toml").read_text("utf-8")
     (folder.parent / "zensical.toml").write_text(with_made_pages(settings, made), "utf-8")
+
+
+def front_matter(page: str, text: str) -> str:
+    """Say what only search engines and the site's own search read of a page."""
+    if page == "index.md":  # its description is the site's
+        lines = ["title: Run AI apps on the hardware you have"]
+    else:
+        lines = [f"description: {json.dumps(described(text), ensure_ascii=False)}"]
+    # A search is for what to do: the pages that need a reason, a report or a measurement link to it.
+    if page == "plans.md" or (page.startswith(("decisions/", "reports/", "benchmarks/")) and "/index." not in page):
+        lines = ["search:", "  exclude: true", *lines]
+    return "\n".join(["---", *lines, "---", "", ""])
+
+
+def described(text: str) -> str:
+    """Give a page's heading and the first sentence below it, without markup."""
+    heading, _, rest = text.partition("\n\n")
+    words = " ".join(rest.partition("\n\n")[0].split()) if re.match(r"[\w*`\"]", rest) and rest[:3] != "```" else ""
+    sentence = re.split(r"(?<=[.:?!])\s(?=[A-Z])", words, maxsplit=1)[0].rstrip(".:")
+    plain = _LINK.sub(
+        r"\2", f"{heading.removeprefix('# ')}. {sentence}." if sentence else f"{heading.removeprefix('# ')}."
+    )
+    return re.sub(r"[`*]", "", plain).replace('"', "'").replace("&lt;", "<")
 
 
 def with_made_pages(settings: str, made: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from screen import Screen, svg
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "images" / "demo.svg"
-COLUMNS = 102
+COLUMNS = 80
 _INSTALL, _RUN = "./install.sh demo", "~/.local/share/patchlock/bin/patchlock run demo"
 
 
@@ -73,7 +73,8 @@ def _without_the_machine(text: str, home: Path) -> str:
 
 def main() -> None:
     """Record, and write the picture."""
-    with tempfile.TemporaryDirectory(prefix="recording-") as home:
+    # A short name, so that lines break where they do in a real home.
+    with tempfile.TemporaryDirectory(prefix="r-") as home:
         screen = record(Path(home))
     PICTURE.write_text(svg(screen, columns=COLUMNS, title="patchlock installs, verifies and runs its demo"), "utf-8")
 

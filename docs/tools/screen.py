@@ -92,26 +92,31 @@ def plain(screen: Screen) -> list[str]:
 
 
 def svg(screen: Screen, *, columns: int, title: str) -> str:
-    """Draw the lines; each appears when it was written, or at once for a reader who wants no motion."""
+    """Draw the lines, faint until they were written; for a reader who wants no motion, all are bright at once."""
     times, shown, last = [], 0.0, 0.0
     for at in sorted(screen.changed):
         shown += min(at - last, _LONGEST)
         last = at
         times.append((at, shown))
     when = dict(times)
-    width, height = round(columns * _WIDTH + 2 * _MARGIN), len(screen.rows) * _HEIGHT + 2 * _MARGIN
+    rows = [
+        (row[start : start + columns], changed)
+        for row, changed in zip(screen.rows, screen.changed, strict=True)
+        for start in range(0, max(1, len(row)), columns)
+    ]
+    width, height = round(columns * _WIDTH + 2 * _MARGIN), len(rows) * _HEIGHT + 2 * _MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">',
         f"<title>{html.escape(title)}</title>",
         "<style>",
         f"text{{font:14px {_FONT};fill:{_FOREGROUND};white-space:pre}}",
-        "@keyframes in{from{opacity:0}to{opacity:1}}",
+        "@keyframes in{from{opacity:.3}to{opacity:1}}",
         ".l{animation:in .01s both}",
         "@media (prefers-reduced-motion:reduce){.l{animation:none}}",
         "</style>",
         f'<rect width="100%" height="100%" rx="8" fill="{_BACKGROUND}"/>',
     ]
-    for number, (row, changed) in enumerate(zip(screen.rows, screen.changed, strict=True)):
+    for number, (row, changed) in enumerate(rows):
         spans, column = [], 0
         for style, cells in groupby(row, key=lambda cell: cell[1]):
             text = "".join(character for character, _ in cells)

@@ -152,15 +152,30 @@ def test_driver_that_has_dropped_a_card_is_to_be_replaced_by_an_older_one() -> N
     assert (finding.stops, finding.way) == (True, None)
 
 
-def test_what_only_an_administrator_can_install_says_so() -> None:
-    resource = _resources()["msvc-runtime"]
-    need = Need(name="msvc-runtime", why="torch needs it", source="https://example.org")
-    facts = on_paper.facts(WINDOWS, {"msvc-runtime": resource})
-    told = preflight.judge(facts, [need], {"msvc-runtime": resource}, python=Version("3.11"))
-    (runtime,) = (one for one in told if one.name == "msvc-runtime")
-    assert runtime.remedy == (
-        "install it in PowerShell as administrator: `winget install --exact --id Microsoft.VCRedist.2015+.x64`"
-    )
+@pytest.mark.parametrize(
+    ("host", "name", "remedy"),
+    [
+        (
+            WINDOWS,
+            "msvc-runtime",
+            "install it in PowerShell as administrator: `winget install --exact --id Microsoft.VCRedist.2015+.x64`",
+        ),
+        (
+            WINDOWS,
+            "espeak-ng",
+            "install it in PowerShell as administrator: `winget install --exact --id eSpeak-NG.eSpeak-NG`",
+        ),
+        (LINUX, "espeak-ng", "install it: `sudo apt-get install espeak-ng`"),
+    ],
+    ids=["C++", "eSpeak", "Linux"],
+)
+def test_what_only_an_administrator_can_install_on_windows_says_so(host: Host, name: str, remedy: str) -> None:
+    resource = _resources()[name]
+    need = Need(name=name, why="torch needs it", source="https://example.org")
+    facts = on_paper.facts(host, {name: resource})
+    told = preflight.judge(facts, [need], {name: resource}, python=Version("3.11"))
+    (found,) = (one for one in told if one.name == name)
+    assert found.remedy == remedy
 
 
 @pytest.mark.parametrize(

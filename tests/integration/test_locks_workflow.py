@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_pinned_by_commit(workflow: Path) -> None:
-    used = re.findall(r"uses: (?!\./ )(.*)", workflow.read_text(encoding="utf-8"))
+    used = re.findall(r"uses: (?!\./)(.*)", workflow.read_text(encoding="utf-8"))
     assert used
     assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[0-9.]+", one)] == []
 
@@ -54,7 +55,7 @@ def test_linter_sees_what_github_would_refuse(tmp_path: Path) -> None:
 def _steps(workflow: Path) -> list[str]:
     read = YAML(typ="safe").load(workflow.read_text(encoding="utf-8"))
     jobs = read["jobs"] if "jobs" in read else {"action": read["runs"]}
-    steps = [step for job in jobs.values() for step in job["steps"] if "run" in step]
+    steps = [step for job in jobs.values() for step in job.get("steps", ()) if "run" in step]
     return [step["run"] for step in steps if step.get("shell", "bash") == "bash"]
 
 
@@ -137,3 +138,40 @@ def test_job_makes_each_of_its_pairs_and_fails_for_the_one_that_failed(tmp_path:
         "lock-lockfiles--one.txt/one.txt",
         "lock-lockfiles--two.txt/two.txt",
     ]
+
+
+def test_a_release_waits_for_every_job_of_ci() -> None:
+    read = {
+        name: YAML(typ="safe").load((ROOT / ".github" / "workflows" / name).read_text("utf-8"))
+        for name in ("ci.yml", "release.yml")
+    }
+    assert "workflow_call" in read["ci.yml"]["on"]
+    jobs = read["release.yml"]["jobs"]
+    called = [name for name, job in jobs.items() if job.get("uses") == "./.github/workflows/ci.yml"]
+    assert {*called, "build"} == set(jobs["publish"]["needs"])
+    assert called
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the workflow runs on Linux")
+@pytest.mark.parametrize(("on_pypi", "code"), [(b"as built", 0), (b"of the tag before it was moved", 1)])
+def test_a_release_fails_where_pypi_keeps_other_files_of_the_version(on_pypi: bytes, code: int, tmp_path: Path) -> None:
+    if shutil.which("jq") is None:
+        pytest.skip("no jq")
+    steps = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))["jobs"][
+        "publish"
+    ]["steps"]
+    (shell,) = (step["run"] for step in steps if "pypi.org" in step.get("run", ""))
+    names = ("patchlock-9.8.7-py3-none-any.whl", "patchlock-9.8.7.tar.gz")
+    (tmp_path / "dist").mkdir()
+    for name in (*names, f"{names[0]}.publish.attestation"):
+        (tmp_path / "dist" / name).write_bytes(b"as built")
+    urls = [{"filename": name, "digests": {"sha256": hashlib.sha256(on_pypi).hexdigest()}} for name in names]
+    (tmp_path / "curl").write_text(f"#!/bin/sh\necho '{json.dumps({'urls': urls})}'\necho \"$@\" >asked\n")
+    (tmp_path / "curl").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "GITHUB_REF_NAME": "v9.8.7"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", shell], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert ("raise the version and tag that" in done.stderr) == bool(code)
+    assert (tmp_path / "asked").read_text().endswith("/patchlock/9.8.7/json\n")

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import click
 import pytest
+import tree_sitter
+import tree_sitter_powershell
 from conftest import ROOT, Patchlock
 
 from patchlock.cli._commands import patchlock as group
@@ -42,8 +44,12 @@ OTHERS = {
     "tests/aarch64-root": "makes a system for the tests marked aarch64",
     "export": "a variable of the shell",
     "$env:PATH": "a variable of PowerShell",
-    "[Environment]::SetEnvironmentVariable('Path',": "needs Windows, and changes the reader's system",
-    "if": "needs Windows, and makes the reader's PowerShell profile",
+    "$bin": "a variable of PowerShell",
+    "$key": "the same; what it sets needs Windows, and changes the reader's system",
+    "$path": "a variable of PowerShell",
+    "$key.SetValue('Path',": "needs Windows, and changes the reader's system",
+    "[Environment]::SetEnvironmentVariable('patchlock',": "needs Windows, and sets nothing",
+    "if": "needs Windows, and changes the reader's Path, or makes the PowerShell profile",
     "Add-Content": "needs Windows, and changes the reader's PowerShell profile",
     "Set-ExecutionPolicy": "needs Windows, and changes the reader's system",
     "gh": "asks GitHub for the attestation of a release",
@@ -178,6 +184,18 @@ def _of_others() -> list[str]:
             (found if key in {"command", "commands", "proof"} else texts).append(text)
     found += [command for text in texts for command in _QUOTED.findall(text)]
     return sorted({command for command in found if not _NO_COMMAND.match(command)})
+
+
+def test_powershell_of_the_pages_parses_and_keeps_the_readers_path_unexpanded() -> None:
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    blocks = [
+        block for page in PAGES for name, block in _BLOCK.findall(page.read_text("utf-8")) if name == "powershell"
+    ]
+    assert [block for block in blocks if parser.parse(block.encode()).root_node.has_error] == []
+    changed = [block for block in blocks if "SetValue('Path'" in block]
+    assert changed
+    assert [block for block in changed if "'DoNotExpandEnvironmentNames'" not in block or "-split" not in block] == []
+    assert [block for block in blocks if re.search(r"setx |EnvironmentVariable\('Path'", block)] == []
 
 
 def _problem(command: str) -> str:

@@ -55,7 +55,7 @@ def test_a_page_of_a_profile_says_what_computes(site: Path, profile: str, where:
     text = (site / "catalogue" / "profiles" / f"{profile}.md").read_text(encoding="utf-8")
     assert f"\n- Computes on: {where}\n" in text
     reports = [path.name for path in (ROOT / "profiles" / "proofs" / profile).glob("*.json")]
-    assert ("## Proved on real machines" in text) == bool(reports)
+    assert ("\n## Proved on real machines\n\nNothing yet" in text) != bool(reports)
     assert all(f"/{name})" in text for name in reports)
 
 
@@ -88,6 +88,42 @@ def test_pages_of_apps_and_of_profiles_say_what_is_proved(site: Path) -> None:
     assert "\nNothing yet; the lockfiles" in (pages / "profiles" / "xpu-linux.md").read_text(encoding="utf-8")
 
 
+def test_a_page_of_an_app_says_what_locked_means_and_where_an_option_exists(site: Path) -> None:
+    text = (site / "catalogue" / "xtts-webui.md").read_text(encoding="utf-8")
+    assert "\n*Locked*: its packages fit together, each with its sha256; that was checked without the machine." in text
+    (row,) = re.findall(r"^\| `--with int8` \| .+ \| (.+) \|$", text, re.MULTILINE)
+    names = ("cpu", "directml-vega", "zluda-rdna4")
+    assert row == ", ".join(f"[{name}](profiles/{name}.md)" for name in names)
+
+
+def test_a_page_of_a_profile_names_its_gpus(site: Path) -> None:
+    pages = site / "catalogue" / "profiles"
+    _, named, tried = re.split(r"\n## GPUs .*\n", (pages / "zluda-rdna4.md").read_text(encoding="utf-8"))
+    assert "Radeon RX 9070 XT, " in named
+    assert "Radeon RX 7600" in tried
+    assert "Radeon RX 7600" not in named
+    assert "GPUs of" not in (pages / "cpu.md").read_text(encoding="utf-8")
+
+
+def test_each_code_of_doctor_has_a_heading_with_what_helps(site: Path) -> None:
+    text = (site / "troubles" / "index.md").read_text(encoding="utf-8")
+    troubles = CATALOGUE.troubles()
+    assert [one.name for one in troubles if f"\n\n## {one.name}\n\n**" not in text] == []
+    for one in troubles:
+        section = text.partition(f"\n## {one.name}\n")[2].partition("\n## ")[0]
+        assert [command for remedy in one.remedies for command in remedy.commands if command not in section] == []
+        assert [source for source in one.sources if source not in section] == []
+
+
+def test_each_page_has_a_description_of_its_own(site: Path) -> None:
+    found = [re.search(r'^description: "(.+)"$', page.read_text("utf-8"), re.MULTILINE) for page in site.rglob("*.md")]
+    assert len([one for one in found if one is None]) == 1, "the front page has the site's"
+    words = [one[1] for one in found if one]
+    assert len(set(words)) == len(words)
+    assert make_pages.described("# A `b`\n\nC [d](e.md) *f*: g.h. I j.\n") == "A b. C d f: g.h."
+    assert make_pages.described("# A\n\n| b |\n") == make_pages.described("# A\n\n```\nB\n") == "A."
+
+
 def test_each_source_is_a_link_of_its_own(site: Path) -> None:
     for page in (site / "catalogue").rglob("*.md"):
         assert re.findall(r"\]\(https://[^)]*[; ]", page.read_text(encoding="utf-8")) == [], page.name
@@ -109,11 +145,13 @@ def test_every_page_of_the_navigation_is_made(site: Path) -> None:
     assert '{ "demo" = "catalogue/demo.md" }' in made
 
 
-def test_a_search_does_not_find_decisions(site: Path) -> None:
-    hidden = [
+def test_a_search_finds_what_to_do_and_no_decision_or_report(site: Path) -> None:
+    hidden = {
         path for path in site.rglob("*.md") if path.read_text("utf-8").startswith("---\nsearch:\n  exclude: true\n")
-    ]
-    assert set(hidden) == set((site / "decisions").iterdir())
+    }
+    folders = [site / name for name in ("decisions", "reports", "benchmarks")]
+    reasons = {path for folder in folders for path in folder.iterdir() if path.name != "index.md"}
+    assert hidden == reasons | {site / "plans.md"}
 
 
 def test_no_page_of_the_docs_is_left_out_of_their_index() -> None:
@@ -180,6 +218,14 @@ def test_the_picture_has_the_text_with_its_colours_and_no_markup_of_it() -> None
     picture = svg(screen, columns=20, title="x")
     assert 'font-weight="bold">$ a &lt;b&gt; &amp; c</tspan>' in picture
     assert 'fill="#7ee787">ok</tspan>' in picture
+    assert "from{opacity:.3}" in picture, "a picture that starts is not an empty box"
+
+
+def test_the_picture_breaks_a_line_that_is_wider_than_it() -> None:
+    screen = Screen()
+    screen.write("abcdefgh", 0.5)
+    texts = re.findall(r'<text class="l" y="(\d+)".*>(\w+)</tspan></text>', svg(screen, columns=3, title="x"))
+    assert texts == [("28", "abc"), ("47", "def"), ("66", "gh")]
 
 
 def test_the_readmes_picture_is_of_what_the_readme_says() -> None:

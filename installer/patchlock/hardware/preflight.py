@@ -371,7 +371,7 @@ def steps(findings: Iterable[Finding]) -> tuple[str, ...]:
 def _install(way: Way | None, resource: Resource, system: System) -> str:
     if way is None:
         return f"see {resource.source}"
-    where = " in PowerShell as administrator" if resource.administrator else ""
+    where = " in PowerShell as administrator" if resource.administrator and system.os == "windows" else ""
     return f"install it{where}: `{package_managers.joined(package_managers.commands([way], system), system)}`"
 
 

@@ -44,7 +44,7 @@ class Resource:
     restart: bool = False
     """Whether the machine has to be restarted after it was installed."""
     administrator: bool = False
-    """Whether only an administrator can install it."""
+    """Whether only an administrator can install it on Windows."""
     arguments: tuple[str, ...]
     """With which a program says its version; empty where nobody asks."""
     pattern: str
