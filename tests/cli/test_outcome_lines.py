@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from patchlock.cli._plan import download_text, outcome_lines, outcome_summary
-from patchlock.model.models import ModelSize
+from patchlock.environments.package_sizes import PackageSize
 from patchlock.model.patch import NOTHING, Outcome, OutcomeKind, Site
 
 KIND = OutcomeKind
@@ -54,5 +54,8 @@ def test_summary_counts_files_and_keeps_what_has_not_gone_well() -> None:
 
 
 def test_a_download_is_bounded_only_where_every_size_is_known() -> None:
-    assert download_text(ModelSize(bytes=2048, unknown=0)) == "up to 2.0 KiB"
-    assert download_text(ModelSize(bytes=2048, unknown=1)) == "2.0 KiB plus 1 file whose size the index does not say"
+    assert download_text(PackageSize(bytes=2048, unknown=0)) == "up to 2.0 KiB"
+    told = download_text(PackageSize(bytes=2048, unknown=2, unnamed=("torch", "torchaudio")))
+    assert told == "2.0 KiB plus torch and torchaudio, whose server gave no size"
+    many = download_text(PackageSize(bytes=0, unknown=5, unnamed=("a", "b", "c", "d", "e")))
+    assert many == "a, b, c and 2 more, whose server gave no size"

@@ -18,10 +18,10 @@ from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
+    from patchlock.environments.package_sizes import PackageSize
     from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
-    from patchlock.model.models import ModelSize
     from patchlock.model.patch import Outcome
     from patchlock.operations.install_plan import Plan
 
@@ -179,13 +179,11 @@ def _summary(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str,
     ]
 
 
-def download_text(size: ModelSize | None) -> str:
+def download_text(size: PackageSize | None) -> str:
     """Say how much the packages are; what is in a cache already makes it less."""
-    from patchlock.model.models import total_text
-
     if size is None:
         return "size not known without the index"
-    return f"{'' if size.unknown else 'up to '}{total_text(size, 'the index')}"
+    return f"{'' if size.unknown else 'up to '}{size}"
 
 
 def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:
