@@ -195,7 +195,7 @@ def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
 
 
 def _least_memory(seen: AppOverview) -> MemoryVerdict | None:
-    """Give what the use takes that takes least, one known of such a machine first: what is too little, or the card's."""
+    """Give what the smallest use takes, one known of such a machine first: what is too little, or the card's."""
     least = min(seen.memory, key=lambda verdict: (bool(verdict.basis), verdict.takes), default=None)
     of_it = [verdict for verdict in seen.memory if least and verdict.need == least.need]
     return max(of_it, key=lambda verdict: (verdict.is_enough is False, verdict.is_device), default=None)
