@@ -23,6 +23,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.cli._commands import patchlock
 from patchlock.model import byte_sizes
 from patchlock.model.app import App, GitUpstream
+from patchlock.model.choice import FAILS_IN_PART
 from patchlock.model.devices import VENDORS, Card
 from patchlock.model.fits import Fit
 from patchlock.model.profile import Profile
@@ -178,7 +179,7 @@ def _overview(
     yield "## Which app on which profile"
     head, *body = pair_table.rows(tuple(states))
     links = [f"[{name}]({name}.md)" for name in head[1:]]
-    lines = [f"| [{row[0]}](profiles/{row[0]}.md) | {' | '.join(_word(cell) for cell in row[1:])} |" for row in body]
+    lines = [f"| [{row[0]}](profiles/{row[0]}.md) | {' | '.join(row[1:])} |" for row in body]
     yield "\n".join([*_head("profile", *links), *lines])
     yield "## Why not"
     yield "\n".join(
@@ -193,14 +194,10 @@ def _reasons(states: Iterable[pair_table.PairState]) -> tuple[pair_table.Reason,
     return pair_table.reasons(tuple(states))
 
 
-def _word(cell: str) -> str:
-    return {"refused": "not supported", "missing": "no lockfile"}.get(cell, cell)
-
-
 def _state(one: pair_table.PairState) -> str:
     on_processor = f"; computes on the CPU there: {_cell(one.on_processor)}" if one.on_processor else ""
-    trial = f"; a trial: {_cell(one.trial)} ({_source(one.source)})" if one.trial else ""
-    return f"{_word(one.state)}{on_processor}{trial}"
+    trial = f"; {FAILS_IN_PART}: {_cell(one.trial)} ({_source(one.source)})" if one.trial else ""
+    return f"{pair_table.shown_state(one.state)}{on_processor}{trial}"
 
 
 def _of_app(
@@ -269,7 +266,7 @@ def _of_profile(
         yield "## Machines"
         yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.fits)])
     if profile.trials:
-        yield "## May work, but nobody has tried"
+        yield "## Untested: it may work"
         yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.trials)])
     yield "## Apps"
     yield from _states("app", states, lambda one: f"[{one.app}](../{one.app}.md)")

@@ -92,7 +92,7 @@ def test_a_choice_adds_to_what_is_installed(
     ("kept", "choice", "told"),
     [
         pytest.param((), Choice(added=("fasd",)), 'mini has no option "fasd" on tiny; did you mean "fast"?', id="unknown"),
-        pytest.param((), Choice(added=("big",)), 'mini has no option "big" on tiny; leave it out; it is there on other', id="of-another-profile"),
+        pytest.param((), Choice(added=("big",)), 'mini has no option "big" on tiny, only on other; leave it out', id="of-another-profile"),
         pytest.param((), Choice(left_out=("gone",)), 'mini has no option "gone" on tiny', id="without-nothing"),
         pytest.param((), Choice(added=("fast",), left_out=("fast",)), '"fast" is asked for and left out', id="both"),
         pytest.param(("gone",), Choice(), "is no longer in the catalogue; go on without it: --without gone", id="lost"),

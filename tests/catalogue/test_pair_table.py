@@ -50,12 +50,12 @@ def test_rows_are_machines_and_columns_are_apps() -> None:
     assert pair_table.rows(found)[1:] == [[CARD.name, "locked (CPU)"]]
     tried = dataclasses.replace(FREE, trials=(RefusedPair(profile=CARD.name, why="w", source="s", origin=HERE),))
     found = pair_table.pair_states([tried], [CARD], _is_locked)
-    assert pair_table.rows(found)[1:] == [[CARD.name, "locked (trial)"]]
+    assert pair_table.rows(found)[1:] == [[CARD.name, "fails in part"]]
     assert [(one.trial, one.source) for one in found] == [("w", "s")]
     assert pair_table.rows(FOUND) == [
         ["", "one", "other", "free"],
-        ["cpu", "locked 2 of 4", "refused", "locked 3 of 4"],
-        ["directml-vega", "refused", "refused", "locked"],
+        ["cpu", "locked 2 of 4", "not supported", "locked 3 of 4"],
+        ["directml-vega", "not supported", "not supported", "locked"],
     ]
 
 
@@ -77,8 +77,8 @@ def test_markdown_has_the_matrix_and_links_to_the_sources() -> None:
     assert lines[:4] == [
         "|  | one | other | free |",
         "| --- | --- | --- | --- |",
-        "| `cpu` | locked 2 of 4 | refused | locked 3 of 4 |",
-        "| `directml-vega` | refused | refused | locked |",
+        "| `cpu` | locked 2 of 4 | not supported | locked 3 of 4 |",
+        "| `directml-vega` | not supported | not supported | locked |",
     ]
     assert f"| one × cpu × {PLATFORMS[0]}, {PLATFORMS[1]} | no wheel \\| there | [source](https://a.test/x) |" in lines
     assert lines[-1].endswith(" | [source](patches/demo/app.toml) |")
@@ -86,15 +86,15 @@ def test_markdown_has_the_matrix_and_links_to_the_sources() -> None:
 
 def test_columns_are_aligned() -> None:
     head, first, _ = pair_table.text(FOUND).splitlines()
-    assert head.index("other") == first.index("refused")
+    assert head.index("other") == first.index("not supported")
 
 
 @pytest.mark.parametrize(
     ("states", "word"),
     [
         (["locked", "locked"], "locked"),
-        (["refused"], "refused"),
-        (["missing", "missing"], "missing"),
+        (["refused"], "not supported"),
+        (["missing", "missing"], "no lockfile"),
         (["missing", "refused", "locked"], "locked 1 of 3"),
         (["missing", "refused"], "locked 0 of 2"),
     ],

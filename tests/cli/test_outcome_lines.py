@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from patchlock.cli._plan import download_text, outcome_lines, outcome_summary
-from patchlock.model.models import ModelSize
+from patchlock.cli._plan import download_text, outcome_counts, outcome_lines, outcome_summary
+from patchlock.environments.package_sizes import PackageSize
 from patchlock.model.patch import NOTHING, Outcome, OutcomeKind, Site
 
 KIND = OutcomeKind
@@ -53,6 +53,20 @@ def test_summary_counts_files_and_keeps_what_has_not_gone_well() -> None:
     ]
 
 
+def test_plan_counts_patches_and_names_what_has_not_gone_well() -> None:
+    more = (*OUTCOMES, outcome("lines", KIND.PARTLY_FIXED, "b.py", 2), outcome("old", KIND.FIXED_UPSTREAM, "f.py", 1))
+    assert outcome_counts(more).splitlines() == [
+        "2 needed, 1 partly fixed, 1 already fixed, 1 not needed here; 3 files to change",
+        "vague    ambiguous  d.py:5 (two places)",
+        "waiting  waits for the conflict in e.py",
+    ]
+    assert outcome_counts(OUTCOMES[:1]) == "1 needed; 1 file to change"
+    assert outcome_counts(()) == ""
+
+
 def test_a_download_is_bounded_only_where_every_size_is_known() -> None:
-    assert download_text(ModelSize(bytes=2048, unknown=0)) == "up to 2.0 KiB"
-    assert download_text(ModelSize(bytes=2048, unknown=1)) == "2.0 KiB plus 1 file whose size the index does not say"
+    assert download_text(PackageSize(bytes=2048, unknown=0)) == "up to 2.0 KiB"
+    told = download_text(PackageSize(bytes=2048, unknown=2, unnamed=("torch", "torchaudio")))
+    assert told == "2.0 KiB plus torch and torchaudio, whose server gave no size"
+    many = download_text(PackageSize(bytes=0, unknown=5, unnamed=("a", "b", "c", "d", "e")))
+    assert many == "a, b, c and 2 more, whose server gave no size"

@@ -213,8 +213,10 @@ def test_locks_of_a_narrow_terminal_are_told_by_profile(
     states: list[tuple[str, Literal["locked", "refused"]]] = [("first-app", "locked"), ("second-app", "locked")]
     states += [("third-application", "refused")]
     told = _list.locks(tuple(PairState(app=a, profile="cpu", platform="any", state=s) for a, s in states))
-    matrix = "       first-app  second-app  third-application\n  cpu  locked     locked      refused"
-    assert told == (matrix if is_matrix else "  cpu  locked: first-app, second-app\n       refused: third-application")
+    matrix = "       first-app  second-app  third-application\n  cpu  locked     locked      not supported"
+    assert told == (
+        matrix if is_matrix else "  cpu  locked: first-app, second-app\n       not supported: third-application"
+    )
 
 
 def test_of_many_downloads_the_largest_are_named() -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from conftest import ROOT
 
-from patchlock.environments import package_sizes
+from patchlock.catalogue.reader import Catalogue
+from patchlock.core import uv
+from patchlock.environments import _download_sizes, package_sizes
+from patchlock.locks import addresses
 from patchlock.model import lockfile
+from patchlock.model.identities import Sha256
 
 
 def test_of_a_patched_wheel_upstreams_is_asked_for() -> None:
@@ -16,3 +23,21 @@ def test_of_a_patched_wheel_upstreams_is_asked_for() -> None:
     assert patched.original is not None
     assert (asked.version, asked.sha256) == (patched.original.version, patched.original.sha256)
     assert len(package_sizes.downloaded(lock).packages) == len(lock.packages)
+
+
+def test_packages_whose_server_is_silent_are_named_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = ROOT / "lockfiles" / "demo" / "cpu.linux-x86_64.txt"
+    lock = lockfile.parse(file.read_text(encoding="utf-8"), str(file))
+    answers: dict[str, int] = {one.sha256: 1024 for one in lock.packages if one.name != "numpy"}
+    monkeypatch.setattr(addresses, "locate", lambda *_, **__: {one.name: one for one in lock.packages})
+    monkeypatch.setattr(_download_sizes, "collect", lambda *_: answers)
+    monkeypatch.setattr(uv, "is_online", lambda: True)
+    (system,) = (one for one in Catalogue(root=ROOT).profile("cpu").platforms if one.name == "linux-x86_64")
+    for silent in (("numpy",), ()):
+        found = package_sizes.ask(lock, Sha256("a" * 64), system, tmp_path)
+        assert found is not None
+        assert (found.unknown, found.unnamed) == (len(silent), silent)
+        assert package_sizes.kept(Sha256("a" * 64), tmp_path) == found
+        answers |= {one.sha256: 1024 for one in lock.packages}

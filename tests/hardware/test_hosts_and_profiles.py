@@ -145,7 +145,7 @@ def test_named_profile_takes_a_card_on_which_nobody_has_tried_it() -> None:
     host = linux(*cards, nodes=(Node(path="/dev/kfd", is_usable=False),))
     found = choose(OUTLINES.values(), host, CARDS, "rocm-linux")
     assert " ".join(found.notes) == (
-        "nobody has tried rocm-linux on Radeon RX 6700/6700 XT/6750 XT / 6800M/6850M XT (gfx1031); its code for gfx1030 runs "
+        "rocm-linux is untested on Radeon RX 6700/6700 XT/6750 XT / 6800M/6850M XT (gfx1031): its code for gfx1030 runs "
         "on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set; what it lacks: this user may not open /dev/kfd"
     )
     assert _device_variables.select(found.chosen, host, CARDS).variables == {"HIP_VISIBLE_DEVICES": "1"}

@@ -65,6 +65,7 @@ def test_info_names_the_reports_and_says_what_their_words_mean(face: Face) -> No
     legend = "\n".join(told.splitlines()[-2:])
     assert legend.startswith("  locked: checked without the machine; loads: ")
     assert legend.endswith("/glossary/#proof")
+    assert "\n                   fails in part: ZLUDA " in face("info", "xtts-webui", "--catalogue", str(ROOT)).stdout
     everything = face("list", "--all", "--catalogue", str(ROOT)).stdout
     assert legend in everything
     assert f"  {pair_table.LEGEND}\n" in everything

@@ -69,12 +69,12 @@ def test_the_catalogue_says_why_a_pair_is_not_supported(site: Path) -> None:
     assert f"| demo × {refused.profile} | {reason} | [source]({refused.source}) |" in text
 
 
-def test_the_catalogue_says_what_a_trial_is_known_to_fail_at(site: Path) -> None:
+def test_the_catalogue_says_what_an_app_is_known_to_fail_at(site: Path) -> None:
     (tried,) = CATALOGUE.app("xtts-webui").trials
     text = (site / "catalogue" / "xtts-webui.md").read_text(encoding="utf-8")
     links = ", ".join(f"[source]({one})" for one in tried.source.split("; "))
-    assert f"| locked; a trial: {tried.why} ({links}) |" in text
-    assert "locked (trial)" in (site / "catalogue" / "index.md").read_text(encoding="utf-8")
+    assert f"| locked; fails in part: {tried.why} ({links}) |" in text
+    assert "| fails in part |" in (site / "catalogue" / "index.md").read_text(encoding="utf-8")
 
 
 def test_pages_of_apps_and_of_profiles_say_what_is_proved(site: Path) -> None:

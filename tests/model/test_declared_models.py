@@ -52,8 +52,8 @@ def test_address_belongs_to_a_model(address: str, found: tuple[Model, ...]) -> N
 
 def test_what_nobody_knows_is_said() -> None:
     assert total_text(ModelSize(bytes=0, unknown=2)) == "2 files whose size the catalogue does not say"
-    told = total_text(ModelSize(bytes=2_000, unknown=1), "the index")
-    assert told == "2.0 KiB plus 1 file whose size the index does not say"
+    told = total_text(ModelSize(bytes=2_000, unknown=1))
+    assert told == "2.0 KiB plus 1 file whose size the catalogue does not say"
     assert total_text(ModelSize(bytes=0, unknown=0)) == "nothing"
     sizes = [ModelSize(bytes=count, unknown=unknown) for count in (0, 2_000) for unknown in (0, 1)]
     assert [short_text(size) for size in sizes] == ["none", "?", "2.0 KiB", "2.0 KiB + ?"]

@@ -110,7 +110,7 @@ def _unknown(app: App, profile: str, name: str, known: Collection[str]) -> Usage
     profiles = {at for one in app.recipes if one.option == name for at in one.profiles}
     profiles |= {at for one in app.patches if one.optional == name for at in one.profiles}
     if profiles:
-        return UsageError(what, remedy=f"leave it out; it is there on {', '.join(sorted(profiles))}")
+        return UsageError(f"{what}, only on {', '.join(sorted(profiles))}", remedy="leave it out")
     if name.endswith(FROM_SOURCE):
         known = [one for one in known if one.endswith(FROM_SOURCE)]
         return UsageError(what, remedy=nearest(name, known) or "leave it out, and the lock's own version is installed")

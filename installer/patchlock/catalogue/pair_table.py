@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from patchlock.catalogue.pairs import refusal_reason, trial
+from patchlock.model.choice import FAILS_IN_PART
 
 if TYPE_CHECKING:
     from patchlock.catalogue.app_summaries import AppSummary
@@ -26,9 +27,9 @@ class PairState:
     why: str = ""
     """Of what is refused; a clause."""
     source: str = ""
-    """Of what is refused or a trial: where that can be read; several are separated by `; `."""
+    """Of what is refused or fails in part: where that can be read; several are separated by `; `."""
     trial: str = ""
-    """Why the pair is no more than a trial, a clause; "" where it is one like others."""
+    """What the pair is known to fail at, a clause; "" where it is one like others."""
     on_processor: str = ""
     """Why the app computes on the CPU although the profile is for a device, a clause; "" where it does not."""
 
@@ -83,8 +84,9 @@ def _pair_state(app: AppSummary, profile: Profile | ProfileSummary, platform: Pl
 
 
 LEGEND = (
-    "locked: checked without the machine; (CPU): computes on the CPU there; (trial): known to fail there in part, so "
-    "you get that profile only if you name it; 3 of 4: on so many of the profile's systems"
+    "locked: checked without the machine; (CPU): computes on the CPU there; fails in part: locked, but known to fail "
+    "there in part, so you get that profile only if you name it; 3 of 4: on so many of the profile's systems; "
+    "not supported: reasons below"
 )
 """What the words of `cell` mean."""
 
@@ -93,11 +95,17 @@ def cell(found: Sequence[PairState]) -> str:
     """Say in a word how an app stands on a profile, whose platforms need not all stand alike."""
     states = [one.state for one in found]
     if set(states) == {"locked"}:
-        word = "CPU" if all(one.on_processor for one in found) else "trial" if all(one.trial for one in found) else ""
-        return f"locked ({word})" if word else "locked"
+        if all(one.on_processor for one in found):
+            return "locked (CPU)"
+        return FAILS_IN_PART if all(one.trial for one in found) else "locked"
     if len(set(states)) == 1:
-        return states[0]
+        return shown_state(states[0])
     return f"locked {states.count('locked')} of {len(states)}"
+
+
+def shown_state(state: str) -> str:
+    """Say how a pair stands as a person says it."""
+    return {"refused": "not supported", "missing": "no lockfile"}.get(state, state)
 
 
 def rows(found: Sequence[PairState]) -> list[list[str]]:

@@ -79,7 +79,7 @@ def limits(app: AppSummary, profiles: Iterable[ProfileSummary], platform: Platfo
 
 
 def trial(app: AppSummary, profile: Profile | ProfileSummary, platform: Platform) -> RefusedPair | None:
-    """Give what says that a pair is no more than a trial; None where it is one like others."""
+    """Give what says that a pair is known to fail in part; None where it is one like others."""
     return next((one for one in app.trials if _is_of(one, profile, platform)), None)
 
 

@@ -32,6 +32,7 @@ _LEFT_OUT = ("Models", "Proved", "Runs on", "Memory")
 _LEGEND = {
     "Proved": "Proved: how far the app got on a real machine of this kind.",
     "Models": "Models: what it downloads besides its packages (?: files whose size the catalogue does not say).",
+    "Memory": "Memory: the least that it takes; some uses take more.",
 }
 _ON_A_GPU = "*"
 _LEAVE = {"q", "quit", "exit", ""}
@@ -143,7 +144,8 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         doubted = seen.choice.chosen.profile.name if seen.choice and seen.choice.doubts and not there else ""
         profile = there.installation.profile if there else doubted  # which is named, so that `install` does not ask
         install = ("install", app.name, *(("--profile", profile) if profile else ()))
-        lacks = any(verdict.is_enough is False for verdict in seen.memory)
+        need = _least_memory(seen)
+        lacks = need is not None and need.is_enough is False
         question = "Finish its installation now?" if there else "Install it now?"
         if doubted:
             question = f"Install it on {doubted} all the same?"
@@ -176,8 +178,9 @@ def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
     from patchlock.cli._models import licences
     from patchlock.model.models import total_text
 
-    need = _most_memory(seen)
-    fewer = {"models": total_text(_models(seen)), "memory": need.need_text if need else ""}
+    need = _least_memory(seen)
+    others = "; other uses: see more" if any(one.need != need.need for one in seen.memory if need) else ""
+    fewer = {"models": total_text(_models(seen)), "memory": f"{need.need_text}{others}" if need else ""}
     fewer["licence"] = licences(seen.app.license) + ("; those of its models: see more" if seen.models else "")
     fewer["here"] = re.sub(" Reason: .*", " Reason: see more", rows["here"])
     told = dict(rows)
@@ -191,9 +194,11 @@ def _page(seen: AppOverview, rows: Mapping[str, str], *, below: int) -> str:
     return page
 
 
-def _most_memory(seen: AppOverview) -> MemoryVerdict | None:
-    """Give the need of which there is too little, or the largest."""
-    return max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
+def _least_memory(seen: AppOverview) -> MemoryVerdict | None:
+    """Give what the smallest use takes, one known of such a machine first: what is too little, or the card's."""
+    least = min(seen.memory, key=lambda verdict: (bool(verdict.basis), verdict.takes), default=None)
+    of_it = [verdict for verdict in seen.memory if least and verdict.need == least.need]
+    return max(of_it, key=lambda verdict: (verdict.is_enough is False, verdict.is_device), default=None)
 
 
 def _agreed(question: str, seen: AppOverview, *words: str, default: bool = True) -> bool:
@@ -275,12 +280,14 @@ def _screen(
 
 def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[AppOverview]) -> list[str]:
     parts: list[str] = []
-    legend = [told for head, told in _LEGEND.items() if head in heads]
-    if "Memory" in heads and any(need.basis for need in map(_most_memory, here) if need):
+    left_out = [head for head in _HEADS if head in _LEFT_OUT and head not in heads]
+    legend = [told for head, told in _LEGEND.items() if head in heads and not (head == "Memory" and left_out)]
+    if "Memory" in heads and any(need.basis for need in map(_least_memory, here) if need):
         legend.append(f"{_ON_A_GPU}: known only for a GPU.")
     if legend:
         parts.append(_output.sentences([" ".join(legend)], 0))
-    if left_out := [head for head in _HEADS if head in _LEFT_OUT and head not in heads]:
+    if left_out:
+        left_out += ["more Memory"] if "Memory" in heads else []
         parts.append(_output.sentences([f"{', '.join(left_out)}: see an app's page"], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
@@ -313,7 +320,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
     """Say each thing in words and, where they are too long for a terminal, in fewer."""
     from patchlock.model.models import short_text
 
-    need = _most_memory(seen)
+    need = _least_memory(seen)
     lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
     installed = (_list.how_unfinished(there) or "installed") if there else ""

@@ -9,9 +9,9 @@ import click
 
 from patchlock.cli import _complete, _list, _options, _output
 from patchlock.core import command_lines
+from patchlock.model.choice import FAILS_IN_PART
 
 if TYPE_CHECKING:
-    from patchlock.catalogue.app_summaries import AppSummary
     from patchlock.catalogue.pair_table import PairState
     from patchlock.model.fits import ProfileSummary
     from patchlock.model.models import ModelSize
@@ -87,7 +87,7 @@ def _text(
             locked.setdefault(pair.profile, []).append(pair.platform)
     titles = {one.name: _list.title(one, locked) for one in profiles}
     machines = [
-        (name, "\n".join([titles[name], ", ".join(platforms), *_on_processor(app, name)]))
+        (name, "\n".join([titles[name], ", ".join(platforms), *_caveats(found, name)]))
         for name, platforms in locked.items()
     ]
     parts += ["\nSupported machines", _output.rows(machines)]
@@ -105,9 +105,11 @@ def _text(
     return "\n".join(parts)
 
 
-def _on_processor(app: AppSummary, profile: str) -> list[str]:
-    why = app.on_processor.get(profile)
-    return [f"computes on the CPU there: {why}"] if why else []
+def _caveats(found: tuple[PairState, ...], profile: str) -> dict[str, None]:
+    """Say what of an app does not run as it should on a profile, each once."""
+    there = [one for one in found if one.profile == profile and one.state == "locked"]
+    told = [f"computes on the CPU there: {one.on_processor}" for one in there if one.on_processor]
+    return dict.fromkeys([*told, *(f"{FAILS_IN_PART}: {one.trial}" for one in there if one.trial)])
 
 
 def here(seen: AppOverview) -> str:
@@ -134,13 +136,12 @@ def download(seen: AppOverview, *, is_current: bool = False) -> list[tuple[str, 
         is_current: the packages are installed, so that `plan` asks nobody for their size.
     """
     from patchlock.cli._models import size_lines
-    from patchlock.model.models import total_text
 
     models = size_lines(seen.model_sizes)
     asks = f"not asked yet: `patchlock plan {seen.app.name}` asks the index for their size"
     unknown = "size not known; they are installed" if is_current else asks
     return [
-        ("packages", total_text(seen.packages, "the index") if seen.packages else unknown),
+        ("packages", str(seen.packages) if seen.packages else unknown),
         *([("models", "\n".join(models))] if models else []),
     ]
 

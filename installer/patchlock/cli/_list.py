@@ -209,7 +209,7 @@ def missing(found: tuple[PairState, ...]) -> list[str]:
         (f"{app} × {profile}", command_lines.joined(["patchlock", "lock", app, "--profile", profile, *given]))
         for app, profile in pairs
     ]
-    return ["\nMissing", _output.rows(told)] if told else []
+    return ["\nNo lockfile", _output.rows(told)] if told else []
 
 
 def title(profile: ProfileSummary, among: Collection[str] | None = None) -> str:

@@ -18,10 +18,10 @@ from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
+    from patchlock.environments.package_sizes import PackageSize
     from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
-    from patchlock.model.models import ModelSize
     from patchlock.model.patch import Outcome
     from patchlock.operations.install_plan import Plan
 
@@ -126,18 +126,19 @@ def plan_command(
     _output.echo(f"{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
     itself = "patchlock" if simulated else _launcher.own_command(_options.home())
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
+    words = _words(made, request, left_out)
     rows = [
-        *_summary(made, request, by_place=with_diff or _log.is_verbose()),
+        *_packages(made, request),
         *([] if nothing else [("download", download_text(size))]),
         *_models.summary_row(request, on_paper=simulated is not None),
+        *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
         ("licence", _models.licences(made.app.license, models_for(made.app.models, made.profile.name))),
         ("folder", folder),
-        *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
+        *_patches(made, request, by_place=with_diff or _log.is_verbose()),
+        *([("diff", f"{itself} plan {words} --diff")] if made.patched.changes and not with_diff else []),
         ("by hand", steps or "nothing"),
-        ("install", "nothing to do" if nothing else f"{itself} install {_words(made, request, left_out)}"),
+        ("install", "nothing to do" if nothing else f"{itself} install {words}"),
     ]
-    if made.patched.changes and not with_diff:
-        rows.insert(-1, ("diff", f"{itself} plan {_words(made, request, left_out)} --diff"))
     _output.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
         _output.echo(f"fails: {failure}", err=True)
@@ -155,19 +156,26 @@ def plan_command(
     return 1 if error is not None else 0
 
 
-def _summary(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str, str]]:
+def _patches(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str, str]]:
     from patchlock.catalogue import optional_patches
-    from patchlock.model import lockfile
-    from patchlock.operations.install_plan import built_here
 
-    chosen, built = request.chosen, built_here(request, made.lock)
+    chosen = request.chosen
     return [
         ("upstream", f"commit {made.commit[:12]}"),
-        ("patches", (outcome_lines if by_place else outcome_summary)(made.patched.outcomes) or "none"),
+        ("patches", (outcome_lines if by_place else outcome_counts)(made.patched.outcomes) or "none"),
         *(
             ("chosen" if option.name in chosen else "optional", option_line(option, option.name in chosen))
             for option in optional_patches.of_profile(made.app, made.profile.name)
         ),
+    ]
+
+
+def _packages(made: Plan, request: Request) -> list[tuple[str, str]]:
+    from patchlock.model import lockfile
+    from patchlock.operations.install_plan import built_here
+
+    built = built_here(request, made.lock)
+    return [
         ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
         *((("builds", f"{', '.join(built)}, from source on this machine; that may take minutes"),) if built else ()),
         *(() if made.lock.is_intact else (("lock", lockfile.EDITED),)),
@@ -179,13 +187,11 @@ def _summary(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str,
     ]
 
 
-def download_text(size: ModelSize | None) -> str:
+def download_text(size: PackageSize | None) -> str:
     """Say how much the packages are; what is in a cache already makes it less."""
-    from patchlock.model.models import total_text
-
     if size is None:
         return "size not known without the index"
-    return f"{'' if size.unknown else 'up to '}{total_text(size, 'the index')}"
+    return f"{'' if size.unknown else 'up to '}{size}"
 
 
 def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:
@@ -259,6 +265,23 @@ def outcome_summary(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> 
         told = (f"{word} in {paths[word] if count == 1 else f'{count} files'}" for word, count in words.items())
         lines.append((patch, ", ".join(told), ""))
     return _columns(lines)
+
+
+def outcome_counts(outcomes: tuple[Outcome, ...]) -> str:
+    """Count patches in one line, by what is to be done; what has not gone well has a line of its own."""
+    shown = _shown(outcomes)
+    plain = [one for one in shown if one.kind in _PLAIN or (one.kind is OutcomeKind.GONE and not _where(one))]
+    words: dict[str, str] = {}
+    for kind in (OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED, *OutcomeKind):
+        for one in plain:
+            if one.kind is kind:
+                words.setdefault(one.patch, _word(one, False, False))
+    files = len({one.path for one in plain if one.kind in {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED}})
+    counts = [f"{count} {word}" for word, count in collections.Counter(words.values()).items()]
+    changed = [f"{files} file{'s' if files > 1 else ''} to change"] if files else []
+    whole = "; ".join(filter(None, [", ".join(counts), *changed]))
+    rest = [(one.patch, _word(one, False, False), _where(one)) for one in shown if one not in plain]
+    return "\n".join(filter(None, [whole, _columns(rest)]))
 
 
 _PLAIN = frozenset({OutcomeKind.NEEDED, OutcomeKind.ALREADY_OURS, OutcomeKind.FIXED_UPSTREAM, OutcomeKind.PARTLY_FIXED})

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import CommandFailedError, DownloadError, NetworkError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
@@ -22,9 +24,28 @@ FOLDER = "sizes/locks"
 """Of the cache."""
 _PATIENCE = 6.0
 """Seconds that the index may take for all files of a lock; it takes half a second for 100."""
+_SHOWN = 3
+"""Packages that a sentence names."""
 
 
-def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSize | None:
+@dataclass(frozen=True, kw_only=True)
+class PackageSize(ModelSize):
+    """How many bytes the packages of a lock have together."""
+
+    unnamed: tuple[str, ...] = ()
+    """Packages whose size neither the index nor their own server has said."""
+
+    def __str__(self) -> str:
+        if not self.unnamed:
+            return size_text(self.bytes)
+        shown = list(self.unnamed[:_SHOWN])
+        shown += [f"{len(self.unnamed) - _SHOWN} more"] if len(self.unnamed) > _SHOWN else []
+        names = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+        known = f"{size_text(self.bytes)} plus " if self.bytes else ""
+        return f"{known}{names}, whose server gave no size"
+
+
+def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> PackageSize | None:
     """Ask the index, and servers of vendors, for the sizes of a lock's files; None where nobody answers."""
     from patchlock.core import atomic_files, uv  # `kept` is for tables that have to be there at once
     from patchlock.environments import _download_sizes
@@ -41,7 +62,8 @@ def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSiz
         return known
     files = {package.sha256: located[package.name] for package in lock.packages}
     sizes = _download_sizes.collect(files, cache)
-    found = ModelSize(bytes=sum(sizes.values()), unknown=len(files) - len(sizes))
+    silent = tuple(package.name for package in lock.packages if package.sha256 not in sizes)
+    found = PackageSize(bytes=sum(sizes.values()), unknown=len(silent), unnamed=silent)
     path = _path(digest, cache)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_files.atomic_write(path, json.dumps(dataclasses.asdict(found)), sync=False)
@@ -59,11 +81,12 @@ def downloaded(lock: Lock) -> Lock:
     return dataclasses.replace(lock, packages=tuple(packages))
 
 
-def kept(digest: Sha256, cache: Path) -> ModelSize | None:
+def kept(digest: Sha256, cache: Path) -> PackageSize | None:
     """Give what was last said of a lock's files; None where nobody was asked."""
     try:
         found = json.loads(_path(digest, cache).read_text(encoding="ascii"))
-        return ModelSize(bytes=int(found["bytes"]), unknown=int(found["unknown"]))
+        silent = tuple(map(str, found["unnamed"]))
+        return PackageSize(bytes=int(found["bytes"]), unknown=len(silent), unnamed=silent)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -19,7 +19,7 @@ from patchlock.hardware._matching import (
     without_article,
     wrong_numbers,
 )
-from patchlock.model.choice import Accepted, AppLimits, Rejected
+from patchlock.model.choice import FAILS_IN_PART, Accepted, AppLimits, Rejected
 from patchlock.model.devices import OF_CARDS, UNSUPPORTED_FAMILIES, VENDORS, KnownDevice, UnknownDevice
 from patchlock.model.fits import ProfileSummary
 from patchlock.model.hosts import Host
@@ -167,7 +167,7 @@ def _options(
         if name in app.refused:
             (turned_down if is_for_it else turned_down_trials).append((name, app.refused[name]))
         elif name in app.trials:
-            tries.append((name, f"a trial: {app.trials[name]}{f'; {_hope(tried_on)}' if tried_on else ''}"))
+            tries.append((name, f"{FAILS_IN_PART}: {app.trials[name]}{f'; {_hope(tried_on)}' if tried_on else ''}"))
         elif tried_on is not None:
             tries.append((name, _hope(tried_on)))
         elif found is not None and found.reasons and not wrong_numbers(one, profile.back_end):
@@ -199,7 +199,7 @@ def _clause(one: _Device, reasons: Sequence[str]) -> str:
 def _hope(found: FitMatch) -> str:
     """Say why a profile may run on a device that nobody has tried it on, and what is in its way."""
     lacks = f"; it lacks: {' and '.join(found.reasons)}" if found.reasons else ""
-    return f"{found.fit.why if found.fit else ''}, but nobody has tested it{lacks}"
+    return f"untested: {found.fit.why if found.fit else ''}{lacks}"
 
 
 def _unused(one: _Device, used: _Device | None, reason: str, tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
@@ -338,17 +338,23 @@ def _ids(one: _Device) -> str:
 
 
 def trial(profile: ProfileSummary | Profile, host: Host, seen: Seen) -> FitMatch | None:
-    """Find a machine of a profile's trials in this one, with what it still lacks; None where it is none."""
+    """Find a machine that a profile is untested on in this one, with what it still lacks; None where it is none."""
     shown = [one for one in seen if not one.device.is_hidden and not wrong_numbers(one, profile.back_end)]
     found = match(profile.trials, profile.back_end, host, shown) if profile.trials else None
     return found if found is not None and found.device is not None else None
 
 
 def tried(name: str, found: FitMatch) -> str:
-    """Say, of a profile that was named, that nobody has tried it on a device."""
+    """Say, of a profile that was named, that it is untested on a device."""
     lacks = f"; what it lacks: {' and '.join(found.reasons)}" if found.reasons else ""
     device, fit = found.device, found.fit
-    return f"nobody has tried {name} on {called(device) if device else 'it'}; {fit.why if fit else ''}{lacks}"
+    return f"{name} is untested on {called(device) if device else 'this machine'}: {fit.why if fit else ''}{lacks}"
+
+
+def fails_in_part(name: str, app: AppLimits) -> str:
+    """Say what an app is known to fail at on a profile that was named; "" where nothing is known."""
+    why = app.trials.get(name)
+    return f"{_whose(app)} is known to fail in part on {name}: {why}" if why else ""
 
 
 _SHOWN = 10

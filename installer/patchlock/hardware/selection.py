@@ -34,7 +34,7 @@ class Choice:
     doubts: tuple[str, ...] = ()
     """Why a better one may have been missed, or a device is left unused, sentences; a person must be asked."""
     warnings: tuple[str, ...] = ()
-    """What computes more slowly than the machine could, sentences; there is nothing to choose."""
+    """What computes more slowly than the machine could, or fails in part, sentences; there is nothing to choose."""
     notes: tuple[str, ...] = ()
     """What a person should hear, sentences."""
     on_processor: str = ""
@@ -233,17 +233,18 @@ def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen
 
 def _taken_by_name(taken: Accepted, notes: tuple[str, ...], app: AppLimits) -> Choice:
     why = app.on_processor.get(taken.profile.name, "")
-    warnings = (_device_use.on_processor(taken, why, app),) if why and taken.device else ()
-    return Choice(chosen=taken, why="it was named", warnings=warnings, notes=notes, on_processor=why)
+    warnings = [_device_use.on_processor(taken, why, app)] if why and taken.device else []
+    warnings += filter(None, [_device_use.fails_in_part(taken.profile.name, app)])
+    return Choice(chosen=taken, why="it was named", warnings=tuple(warnings), notes=notes, on_processor=why)
 
 
 def _without_device(seen: Seen, ranking: Iterable[Accepted | Rejected], app: AppLimits) -> str:
     better = [one for one in ranking if isinstance(one, Accepted) and app.why_not(one.profile.name)]
-    for one in sorted(better, key=lambda one: one.profile.name not in app.refused):  # a trial is no refusal
+    for one in sorted(better, key=lambda one: one.profile.name not in app.refused):
         use = f", which would use {_device_use.your(one.device)}" if one.device else ""
         if one.profile.name in app.refused:
             return f"{app.name or 'the app'} does not support {one.profile.name}{use}"
-        return f"{one.profile.name}{use}{',' if use else ''} is only a trial"
+        return f"{one.profile.name}{use}{',' if use else ''} is known to fail in part"
     if not seen:
         return "no GPU found"
     there = counted(called(one) for one in seen)

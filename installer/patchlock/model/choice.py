@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from patchlock.model.devices import KnownDevice, UnknownDevice
     from patchlock.model.profile import Profile
 
+FAILS_IN_PART = "fails in part"
+"""What a person reads of a pair that an app's `[[trial]]` names; a profile's `[[trial]]` is "untested"."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
@@ -52,7 +55,7 @@ class AppLimits:
     refused: Mapping[str, str] = field(default_factory=dict)
     """Profile → why it cannot run there, a clause."""
     trials: Mapping[str, str] = field(default_factory=dict)
-    """Profile → why it is no more than a trial there, a clause; chosen only where a person names it."""
+    """Profile → what it is known to fail at there, a clause; chosen only where a person names it."""
     on_processor: Mapping[str, str] = field(default_factory=dict)
     """Profile → why the app computes on the CPU there, whatever the machine has, a clause."""
 

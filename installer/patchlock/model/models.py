@@ -125,14 +125,9 @@ def sizes_by_time(files: Iterable[tuple[Model, ModelFile]]) -> dict[When, ModelS
     return {when: size_of(file for model, file in listed if model.when == when) for when in WHEN}
 
 
-def total_text(size: ModelSize, by: str = "the catalogue") -> str:
-    """Write how much files are together, honestly where nobody has said.
-
-    Args:
-        size: of all of them.
-        by: who says how large they are.
-    """
-    unknown = f"{size.unknown} file{'s' if size.unknown > 1 else ''} whose size {by} does not say"
+def total_text(size: ModelSize) -> str:
+    """Write how much files are together, honestly where nobody has said."""
+    unknown = f"{size.unknown} file{'s' if size.unknown > 1 else ''} whose size the catalogue does not say"
     if not size.bytes:
         return unknown if size.unknown else "nothing"
     return f"{size_text(size.bytes)} plus {unknown}" if size.unknown else size_text(size.bytes)

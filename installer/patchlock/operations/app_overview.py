@@ -11,6 +11,7 @@ from patchlock.catalogue import app_summaries, pairs, profile_summaries, proofs
 from patchlock.catalogue.app_summaries import AppSummary
 from patchlock.catalogue.proofs import Proof
 from patchlock.environments import freshness, package_sizes
+from patchlock.environments.package_sizes import PackageSize
 from patchlock.hardware import memory_needs, selection
 from patchlock.hardware.host_overrides import ObservedHost
 from patchlock.hardware.memory_needs import MemoryVerdict
@@ -33,7 +34,7 @@ class AppOverview:
     """The profile that `install` would take; None where the app is not supported on this machine."""
     why_not: str
     """Why there is none, a sentence."""
-    packages: ModelSize | None
+    packages: PackageSize | None
     """Of the lock; None where nobody has asked the index yet."""
     models: tuple[Model, ...]
     """Those that it downloads there."""
