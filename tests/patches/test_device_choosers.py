@@ -505,3 +505,61 @@ def test_a_mapping_that_holds_the_device_of_a_library_is_refused() -> None:
     assert ensure_of(MPS).problems(PATH, text.replace("cuda", "mps").encode()) == (
         "line 3: it gives faster_whisper.WhisperModel a device that stands in a mapping; name `cpu` in the call",
     )
+
+
+def move(test: str, moved: str = "self.m.cuda()", other: str = "    else:\n        self.m = self.m.cpu()\n") -> str:
+    """Write a function that moves a model if a device that another file gives is CUDA."""
+    return f"def f(self):\n    if {test}:\n        self.m = {moved}\n{other}"
+
+
+METAL_FIRST = 'self.d == "mps":\n        self.m = self.m.to("mps")\n    elif '
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "after"),
+    [
+        (XPU, move(METAL_FIRST + 'self.d == "cuda"'), move(METAL_FIRST + 'self.d == "xpu"', 'self.m.to("xpu")')),
+        (
+            DML,
+            move('self.d.type == "cuda"', other=""),
+            move('self.d.type == "privateuseone"', 'self.m.to("privateuseone:0")', ""),
+        ),
+        (
+            XPU,
+            move('self.d in ("cuda", "mps")', 'self.m.to("cuda")'),
+            move('self.d in ("xpu", "cuda", "mps")', 'self.m.to("xpu")'),
+        ),
+        (
+            MPS,
+            'm = m.cpu() if not d.startswith("cuda") else m.cuda()\n',
+            'm = m.cpu() if not d.startswith("mps") else m.to("mps")\n',
+        ),
+    ],
+    ids=["behind-metal", "type", "one-of-several", "expression"],
+)
+def test_what_a_compared_device_moves_goes_to_the_machines_device(op: DeviceLiterals, before: str, after: str) -> None:
+    assert any("stays on the CPU" in one for one in ensure_of(op).problems(PATH, before.encode()))
+    assert patched(op, before.encode()).decode() == after
+    assert not ensure_of(op).problems(PATH, after.encode())
+
+
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [
+        (MPS, move(METAL_FIRST + 'self.d == "cuda"')),
+        (XPU, move('self.d == "cuda"', other="    else:\n        self.m = self.m.to(self.d)\n")),
+        (XPU, move('self.d == "cuda"', other="    self.m = self.m.to(self.d)\n")),
+        (CPU, move('self.d == "cuda"')),
+    ],
+    ids=["own", "generic", "generic-behind", "cpu"],
+)
+def test_what_is_moved_anyhow_stays_as_it_is(op: DeviceLiterals, text: str) -> None:
+    located = locate(op, text)
+    assert (located.edits, located.refusals) == ((), ())
+    assert not ensure_of(op).problems(PATH, text.encode())
+
+
+def test_what_moves_only_to_cuda_among_other_things_is_refused() -> None:
+    text = move('self.d == "cuda" and torch.cuda.is_available()')
+    assert [one.line for one in locate(XPU, text).refusals] == [2]
+    assert ensure_of(XPU).problems(PATH, text.encode())

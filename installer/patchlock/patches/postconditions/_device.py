@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from patchlock.model.backends import CUDA_HALVES, CUDA_OR_CPU, CUDA_OR_CPU_MODELS, ONNX_MEMORY
 from patchlock.patches.postconditions._answers import Answers, unmatched
+from patchlock.patches.postconditions._moved import stays
 from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
@@ -24,6 +25,7 @@ _BEARABLE = re.compile(
 """Functions of `torch.cuda` that do not fail where there is no CUDA; every other one may."""
 _CPU = "it takes the CPU where there is no CUDA; let it take `{}` there"
 _AUTOCAST = "it switches autocast off for CUDA alone; name `{}` there"
+_STAYS = "what it moves to CUDA alone stays on the CPU; let it be moved to `{}` there"
 _ONLY_CUDA = "it takes a GPU only where there is CUDA; let it take `{}` there"
 _SWITCHED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype")
 _WORDS = re.compile(
@@ -108,6 +110,7 @@ class WithoutCuda:
             with_cuda = present.reached(tree.body, marked)
             lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, origins))
             yield from ((line, _ONLY_CUDA.format(kind)) for line in lines)
+            yield from ((line, _STAYS.format(kind)) for line in stays(present, reached))
         if self.always:
             reached = present.reached(tree.body, marked)
         for place in reached:
