@@ -146,7 +146,8 @@ CHANGES = [
     pytest.param(
         XPU,
         'import ctranslate2.models\nd = "cuda" if torch.cuda.is_available() else "cpu"\nctranslate2.models.Whisper(p, device=d)\n',
-        'import ctranslate2.models\nd = "xpu"\nctranslate2.models.Whisper(p, device="cpu")\n',
+        'import ctranslate2.models\nd = "cuda" if torch.cuda.is_available() else "cpu"\n'
+        'ctranslate2.models.Whisper(p, device="cpu")\n',
         id="by-a-chosen-name",
     ),
 ]  # fmt: skip
@@ -563,3 +564,34 @@ def test_what_moves_only_to_cuda_among_other_things_is_refused() -> None:
     text = move('self.d == "cuda" and torch.cuda.is_available()')
     assert [one.line for one in locate(XPU, text).refusals] == [2]
     assert ensure_of(XPU).problems(PATH, text.encode())
+
+
+CHOICE = """\
+class A:
+    def __init__(self):
+        self.device = self.get_device()
+        print(f"on {self.device}")
+
+    def get_device(self):
+        if torch.cuda.is_available():
+            return "cuda"
+        return "auto"
+
+    def load(self):
+        self.compute_type = "float16" if self.device == "cuda" else "int8"
+        self.model = WhisperModel("a", device=self.device)
+"""
+
+
+@pytest.mark.parametrize("op", [XPU, DML], ids=["xpu", "directml"])
+def test_a_device_that_only_a_library_for_cuda_takes_is_the_cpus(op: DeviceLiterals) -> None:
+    told = CHOICE.replace("device=self.device", 'device="cpu"')
+    assert patched(op, (WHISPER + CHOICE).encode()).decode() == WHISPER + told
+    assert not ensure_of(op).problems(PATH, (WHISPER + told).encode())
+
+
+@pytest.mark.parametrize("op", [XPU, DML], ids=["xpu", "directml"])
+def test_a_device_that_something_else_takes_too_is_the_machines(op: DeviceLiterals) -> None:
+    text = WHISPER + CHOICE + "        self.other = Other().to(self.device)\n"
+    assert f'return "{op.device}"' in patched(op, text.encode()).decode()
+    assert ensure_of(op).problems(PATH, text.replace("device=self.device", 'device="cpu"').encode())

@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from patchlock.model.backends import CUDA_HALVES, CUDA_OR_CPU, CUDA_OR_CPU_MODELS, ONNX_MEMORY
 from patchlock.patches.postconditions._answers import Answers, unmatched
+from patchlock.patches.postconditions._for_libraries import only_for_libraries
 from patchlock.patches.postconditions._moved import stays
 from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
@@ -104,10 +105,12 @@ class WithoutCuda:
             if kind in {"mps", "xpu"} and _is_cuda_switched_off(place.node, modules, functions):
                 yield place.node.lineno, _AUTOCAST.format(kind)
         if self.device != "cpu":
+            foreign = only_for_libraries(nodes, lambda one: bool(_library(one, origins))) if libraries else frozenset()
+            spared = {node.lineno for node in nodes if id(node) in foreign and isinstance(node, ast.expr)}
             free = [place for place in reached if not _taker(place, origins)]
-            lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))}
+            lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))} - spared
             yield from ((line, _CPU.format(kind)) for line in lost)
-            with_cuda = present.reached(tree.body, marked)
+            with_cuda = [one for one in present.reached(tree.body, marked) if id(one.node) not in foreign]
             lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, origins))
             yield from ((line, _ONLY_CUDA.format(kind)) for line in lines)
             yield from ((line, _STAYS.format(kind)) for line in stays(present, reached))

@@ -77,6 +77,8 @@ def _moved(block: Iterable[ast.AST], kind: str) -> Iterator[str]:
 
 def _moved_at_all(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in {"to", "cuda", "mps", "xpu"}:
-                yield ast.unparse(node.func.value)
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr="to" | "cuda" | "mps" | "xpu")):
+                yield ast.unparse(value)
+            case _:
+                pass

@@ -57,6 +57,8 @@ class Search:
     providers: tuple[str, ...]
     guards: Guards
     names: calls.Names
+    foreign: frozenset[int] = frozenset()
+    """Expressions of which only a library is told that knows no other device than CUDA and the CPU."""
     found: Found = dataclasses.field(default_factory=Found)
     _done: set[int] = dataclasses.field(default_factory=set)
     """Nodes that belong to a decision about a node around them."""
@@ -247,7 +249,8 @@ class Search:
         inner = [child for one in blocks for child in ast.walk(one)]
         is_moved = any(calls.is_method(self.names, child) or is_device(child) for child in inner)
         around = (spot.function or self.module.tree) if isinstance(node, ast.If) else ast.Expression(body=node.orelse)
-        is_left = self._names_own(around) or any(id(child) in self._done for child in inner)
+        known = self._done | self.foreign
+        is_left = self._names_own(around) or any(id(child) in known for child in inner)
         if not is_moved or not self._is_plain(inner) or is_left or self._wishes(spot, node.test) != []:
             return False
         change = device_changes.code(self.module, node.test, _QUESTIONS.get(self.guards.kind, "True"))
@@ -374,7 +377,8 @@ class Search:
 
     def _device_for(self, spot: Spot) -> str:
         """Give the machine's device, or the CPU for a library that knows no other device than CUDA."""
-        return "cpu" if calls.knows_cuda_or_cpu(self.names, taker(spot)) else self.device
+        is_foreign = id(spot.node) in self.foreign or calls.knows_cuda_or_cpu(self.names, taker(spot))
+        return "cpu" if is_foreign else self.device
 
     def _is_foreign_device(self, spot: Spot, node: ast.Name | ast.Attribute) -> bool:
         """Tell whether a library that does not know the machine's device is given a name that holds it."""
@@ -450,7 +454,8 @@ class Search:
         if self.device == "cpu" or spot.is_dead:
             return
         for branches in branches_of(self.guards, spot, node):
-            literals = [literal for literal in cpu_fallbacks(branches) if id(literal) not in self._done]
+            known = self._done | self.foreign
+            literals = [literal for literal in cpu_fallbacks(branches) if id(literal) not in known]
             if not self.guards.rules_out(branches.test, True) or not self.guards.asks(branches.test):
                 if literals and self._needs_cuda(spot, branches.test):
                     self._refuse(node, _UNREACHABLE)
