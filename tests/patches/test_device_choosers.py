@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from applied_ops import locate, patched
-from test_device_literals import CPU, DML, PATH, ensure_of
+from test_device_literals import CPU, DML, PATH, SINGLE, ensure_of
 
 from patchlock.model.patch import Refusal
 from patchlock.patches.ops._device.op import DeviceLiterals
@@ -595,3 +595,49 @@ def test_a_device_that_something_else_takes_too_is_the_machines(op: DeviceLitera
     text = WHISPER + CHOICE + "        self.other = Other().to(self.device)\n"
     assert f'return "{op.device}"' in patched(op, text.encode()).decode()
     assert ensure_of(op).problems(PATH, text.replace("device=self.device", 'device="cpu"').encode())
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "p = torch.{} if half else torch.{}\n",
+        "if half:\n    p = torch.{}\nelse:\n    p = torch.{}\n",
+        "if half:\n    p = torch.{}\nelif old:\n    p = None\nelse:\n    p = torch.{}\n",
+    ],
+    ids=["expression", "statement", "chain"],
+)
+def test_what_is_chosen_beside_half_precision_becomes_single_too(choice: str) -> None:
+    text = choice.format("half", "bfloat16")
+    assert patched(SINGLE, text.encode()).decode() == choice.format("float32", "float32")
+    assert not locate(SINGLE, choice.format("float32", "bfloat16")).edits
+
+
+def test_where_single_precision_can_be_chosen_another_choice_stays() -> None:
+    text = "p = torch.half if half else torch.bfloat16 if brain else torch.float32\n"
+    assert patched(SINGLE, text.encode()).decode() == text.replace("torch.half", "torch.float32")
+
+
+def option(more: str = "") -> str:
+    """Write a program that offers devices in an option."""
+    return f'p.add_argument("--device", choices=["auto", "cpu", "cuda"]{more})\n'
+
+
+@pytest.mark.parametrize("op", [XPU, DML, MPS], ids=["xpu", "directml", "mps"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        option(', help="Device to use for CTranslate2 inference"'),
+        f'{WHISPER}{option()}a = p.parse_args()\nm = WhisperModel(n, device="cpu", threads=a.threads)\n',
+    ],
+    ids=["it-says-so", "it-goes-nowhere-else"],
+)
+def test_an_option_for_a_library_for_cuda_offers_no_other_device(op: DeviceLiterals, text: str) -> None:
+    assert not locate(op, text).edits
+    assert not ensure_of(op).problems(PATH, text.encode())
+
+
+def test_an_option_that_something_else_reads_offers_the_machines_device() -> None:
+    for more in ("x.to(a.device)\n", 'x.to(vars(a)["device"])\n'):
+        text = f'{WHISPER}{option()}m = WhisperModel(n, device="cpu")\n{more}'
+        assert b'["auto", "cpu", "xpu", "cuda"]' in patched(XPU, text.encode())
+        assert ensure_of(XPU).problems(PATH, text.encode())

@@ -37,6 +37,7 @@ _WORDS = re.compile(
     "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
     "|Tab|TabItem|Accordion|display"
 )
+_SAYS_LIBRARY = re.compile("(?i)ctranslate ?2|faster.?whisper|whisperx")
 _LIBRARIES = frozenset(known.split(".")[0] for known in CUDA_OR_CPU)
 _OFFERED = ("Radio", "Dropdown", "Choice", "CheckboxGroup", "selectbox", "radio")
 _OTHER_THINGS = re.compile(
@@ -104,8 +105,9 @@ class WithoutCuda:
                 yield from ((place.node.lineno, why) for why in _told_wrong(place.node, absent))
             if kind in {"mps", "xpu"} and _is_cuda_switched_off(place.node, modules, functions):
                 yield place.node.lineno, _AUTOCAST.format(kind)
+        foreign: frozenset[int] = frozenset()
         if self.device != "cpu":
-            foreign = only_for_libraries(nodes, lambda one: bool(_library(one, origins))) if libraries else frozenset()
+            foreign = only_for_libraries(nodes, lambda one: bool(_library(one, origins))) if libraries else foreign
             spared = {node.lineno for node in nodes if id(node) in foreign and isinstance(node, ast.expr)}
             free = [place for place in reached if not _taker(place, origins)]
             lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))} - spared
@@ -117,7 +119,9 @@ class WithoutCuda:
         if self.always:
             reached = present.reached(tree.body, marked)
         for place in reached:
-            yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules))
+            is_offered = id(place.node) in foreign and isinstance(place.parents[0], _DISPLAYS)
+            if not is_offered:
+                yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules))
 
     def _takes(self, place: Around, machine: Machine, modules: set[str], origins: Mapping[str, str]) -> bool:
         """Tell whether an expression takes CUDA, itself, by a name, or as one of several."""
@@ -205,7 +209,9 @@ class WithoutCuda:
             return False
         is_choice = isinstance(holder, ast.keyword) and holder.arg in {"choices", "options"}
         if is_choice or (isinstance(holder, ast.Call) and name_of(holder.func).split(".")[-1] in _OFFERED):
-            return not any(isinstance(item, ast.Constant) and item.value == self.device for item in items)
+            said = [one.value for one in ast.walk(outer[1]) if isinstance(one, ast.Constant)] if is_choice else []
+            is_of_library = any(_SAYS_LIBRARY.search(str(text)) for text in said)
+            return not is_of_library and self.device not in [getattr(item, "value", "") for item in items]
         kinds = {device_in(item) for item in items}
         if len(kinds) > 1 and "" not in kinds:
             return False

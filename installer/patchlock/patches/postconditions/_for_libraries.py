@@ -34,6 +34,9 @@ def only_for_libraries(nodes: Sequence[ast.AST], is_library: Callable[[ast.Call]
                 values.setdefault(getattr(here, "name", ""), []).append(value)
             case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
                 uses.setdefault(_last(node), []).append(node)
+            case ast.Call(func=ast.Attribute(attr="add_argument"), args=[*_, ast.Constant(value=str() as option)]):
+                given = [one.value for one in node.keywords if one.arg in {"choices", "default"}]
+                values.setdefault(option.strip("-").replace("-", "_"), []).extend(given)
             case ast.Call():
                 is_told = len(node.args) > 1 or any(one.arg == "device" for one in node.keywords)
                 has_device |= is_told and is_library(node)
@@ -41,7 +44,8 @@ def only_for_libraries(nodes: Sequence[ast.AST], is_library: Callable[[ast.Call]
                 pass
     if not has_device:
         return frozenset()
-    names = {name for name in values if name not in functions or name in uses}
+    keys = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    names = {name for name in values if name not in keys and (name not in functions or name in uses)}
     while wrong := {
         name for name in names if not all(_is_harmless(use, owners, names, is_library) for use in uses.get(name, ()))
     }:

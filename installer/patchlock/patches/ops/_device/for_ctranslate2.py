@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 
 from patchlock.patches.ops._device import calls
 from patchlock.patches.ops.syntax import last_name, nodes_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SAYS = re.compile(r"ctranslate ?2|faster[-_ ]?whisper|whisperx", re.IGNORECASE)
 _MESSAGES = frozenset({"print", "debug", "info", "warning", "error", "log"})
 
 
@@ -28,15 +30,24 @@ def only_for_ctranslate2(tree: ast.Module, names: calls.Names) -> frozenset[int]
     for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and last_name(node) in loads:
             loads[last_name(node)].append(node)
+    keys = {node.value for node in nodes if isinstance(node, ast.Constant)}
     functions = {node.name for node in nodes if isinstance(node, _Function)}
     inside = {id(inner) for node in nodes if id(node) in taken for inner in ast.walk(node)}
     kept = {name for name in functions & loads.keys() if any(id(load) not in inside for load in loads[name])}
-    left = {name for name in made if name not in functions or name in kept}  # calls in `taken` are replaced
+    left = {
+        name for name in made if name not in keys and (name not in functions or name in kept)
+    }  # calls in `taken` are replaced
     before = -1
     while before != len(left):
         before = len(left)
         left = {name for name in left if all(_is_told(load, parents, taken, left) for load in loads[name])}
     return frozenset(id(inner) for name in left for value in made[name] for inner in ast.walk(value))
+
+
+def is_offered_for_ctranslate2(call: ast.AST | None) -> bool:
+    """Tell whether an option of a command line says that it is for CTranslate2, or for what computes with it."""
+    texts = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)] if call is not None else []
+    return any(isinstance(text, str) and bool(_SAYS.search(text)) for text in texts)
 
 
 def _made(tree: ast.Module) -> dict[str, list[ast.expr]]:
@@ -46,6 +57,10 @@ def _made(tree: ast.Module) -> dict[str, list[ast.expr]]:
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 found.setdefault(last_name(target), []).append(value)
+            case ast.Call(func=ast.Attribute(attr="add_argument"), args=[*_, ast.Constant(value=str() as option)]):
+                name = option.lstrip("-").replace("-", "_")
+                values = [one.value for one in node.keywords if one.arg in {"choices", "default"}]
+                found.setdefault(name, []).extend(values)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 found.setdefault(name, []).extend(_returned(node))
             case _:

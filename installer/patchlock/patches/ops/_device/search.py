@@ -20,6 +20,7 @@ from patchlock.patches.ops._device.choosers import (
     may_be_cuda,
     pairs_of,
 )
+from patchlock.patches.ops._device.for_ctranslate2 import is_offered_for_ctranslate2
 from patchlock.patches.ops._device.guards import Guards, dotted, is_device_name, kind_of
 from patchlock.patches.ops._device.movers import changed_comparison, mover_of
 from patchlock.patches.ops._device.strings import ASKS, CHOICES, ITSELF, KINDS, UNCLEAR, is_device, taker, use_of
@@ -355,7 +356,11 @@ class Search:
             self._among_kinds(spot, node, display)
         elif use == CHOICES and isinstance(display, _DISPLAYS):
             offers = {item.value for item in display.elts if isinstance(item, ast.Constant)}
-            is_offered = self.device in offers or id(display) in {id(change.node) for change in self.found.changes}
+            around = spot.around.around if spot.around else None
+            is_foreign = id(display) in self.foreign or is_offered_for_ctranslate2(around.parent if around else None)
+            is_offered = (
+                self.device in offers or is_foreign or id(display) in {id(change.node) for change in self.found.changes}
+            )
             change = None if is_offered else device_changes.insert_element(self.module, display, node, self.device)
             self._decide(node, change, is_settled=is_offered)
         else:
