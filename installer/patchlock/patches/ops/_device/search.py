@@ -357,7 +357,8 @@ class Search:
         elif use == CHOICES and isinstance(display, _DISPLAYS):
             offers = {item.value for item in display.elts if isinstance(item, ast.Constant)}
             around = spot.around.around if spot.around else None
-            is_foreign = id(display) in self.foreign or is_offered_for_ctranslate2(around.parent if around else None)
+            option = around.parent if around and isinstance(around.node, ast.keyword) else None
+            is_foreign = id(display) in self.foreign or is_offered_for_ctranslate2(option)
             is_offered = (
                 self.device in offers or is_foreign or id(display) in {id(change.node) for change in self.found.changes}
             )
