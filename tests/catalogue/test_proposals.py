@@ -685,7 +685,7 @@ def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[st
 def test_what_computes_on_the_cpu_without_cuda_is_named(code: str, name: str) -> None:
     known = f"upstream computes with {name}, which knows only CUDA and the CPU"
     assert device_switches.on_cpu_without_cuda(Trees(tree({"a.py": code}))) == (
-        (f"{known}; without CUDA the patches give it the CPU: a.py:1",) if name else ()
+        (f"{known}; without CUDA it computes on the CPU: a.py:1",) if name else ()
     )
 
 

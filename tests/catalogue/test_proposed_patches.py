@@ -138,7 +138,12 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
         '        device = "cpu"\n'
         "    return device\n"
     )
-    files = tree({"a.py": text})
+    library = (
+        "from faster_whisper import WhisperModel\n"
+        'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
+        "model = WhisperModel(name, device=device)\n"
+    )
+    files = tree({"a.py": text, "b.py": library})
     known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
 
     told: list[str] = []
@@ -152,7 +157,7 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
         "on the CPU half precision is slow, and kernels without it fail; "
         "its code takes the CPU there, although there is a GPU"
     )
-    assert told == ["looking at file 1 of 1"]
+    assert told == ["looking at file 1 of 2"]
 
 
 @pytest.mark.parametrize(

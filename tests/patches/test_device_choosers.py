@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from applied_ops import locate, patched
-from test_device_literals import CPU, DML, PATH, ensure_of
+from test_device_literals import CPU, DML, PATH, SINGLE, ensure_of
 
 from patchlock.model.patch import Refusal
 from patchlock.patches.ops._device.op import DeviceLiterals
@@ -146,7 +146,8 @@ CHANGES = [
     pytest.param(
         XPU,
         'import ctranslate2.models\nd = "cuda" if torch.cuda.is_available() else "cpu"\nctranslate2.models.Whisper(p, device=d)\n',
-        'import ctranslate2.models\nd = "xpu"\nctranslate2.models.Whisper(p, device="cpu")\n',
+        'import ctranslate2.models\nd = "cuda" if torch.cuda.is_available() else "cpu"\n'
+        'ctranslate2.models.Whisper(p, device="cpu")\n',
         id="by-a-chosen-name",
     ),
 ]  # fmt: skip
@@ -505,3 +506,138 @@ def test_a_mapping_that_holds_the_device_of_a_library_is_refused() -> None:
     assert ensure_of(MPS).problems(PATH, text.replace("cuda", "mps").encode()) == (
         "line 3: it gives faster_whisper.WhisperModel a device that stands in a mapping; name `cpu` in the call",
     )
+
+
+def move(test: str, moved: str = "self.m.cuda()", other: str = "    else:\n        self.m = self.m.cpu()\n") -> str:
+    """Write a function that moves a model if a device that another file gives is CUDA."""
+    return f"def f(self):\n    if {test}:\n        self.m = {moved}\n{other}"
+
+
+METAL_FIRST = 'self.d == "mps":\n        self.m = self.m.to("mps")\n    elif '
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "after"),
+    [
+        (XPU, move(METAL_FIRST + 'self.d == "cuda"'), move(METAL_FIRST + 'self.d == "xpu"', 'self.m.to("xpu")')),
+        (
+            DML,
+            move('self.d.type == "cuda"', other=""),
+            move('self.d.type == "privateuseone"', 'self.m.to("privateuseone:0")', ""),
+        ),
+        (
+            XPU,
+            move('self.d in ("cuda", "mps")', 'self.m.to("cuda")'),
+            move('self.d in ("xpu", "cuda", "mps")', 'self.m.to("xpu")'),
+        ),
+        (
+            MPS,
+            'm = m.cpu() if not d.startswith("cuda") else m.cuda()\n',
+            'm = m.cpu() if not d.startswith("mps") else m.to("mps")\n',
+        ),
+    ],
+    ids=["behind-metal", "type", "one-of-several", "expression"],
+)
+def test_what_a_compared_device_moves_goes_to_the_machines_device(op: DeviceLiterals, before: str, after: str) -> None:
+    assert any("stays on the CPU" in one for one in ensure_of(op).problems(PATH, before.encode()))
+    assert patched(op, before.encode()).decode() == after
+    assert not ensure_of(op).problems(PATH, after.encode())
+
+
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [
+        (MPS, move(METAL_FIRST + 'self.d == "cuda"')),
+        (XPU, move('self.d == "cuda"', other="    else:\n        self.m = self.m.to(self.d)\n")),
+        (XPU, move('self.d == "cuda"', other="    self.m = self.m.to(self.d)\n")),
+        (CPU, move('self.d == "cuda"')),
+    ],
+    ids=["own", "generic", "generic-behind", "cpu"],
+)
+def test_what_is_moved_anyhow_stays_as_it_is(op: DeviceLiterals, text: str) -> None:
+    located = locate(op, text)
+    assert (located.edits, located.refusals) == ((), ())
+    assert not ensure_of(op).problems(PATH, text.encode())
+
+
+def test_what_moves_only_to_cuda_among_other_things_is_refused() -> None:
+    text = move('self.d == "cuda" and torch.cuda.is_available()')
+    assert [one.line for one in locate(XPU, text).refusals] == [2]
+    assert ensure_of(XPU).problems(PATH, text.encode())
+
+
+CHOICE = """\
+class A:
+    def __init__(self):
+        self.device = self.get_device()
+        print(f"on {self.device}")
+
+    def get_device(self):
+        if torch.cuda.is_available():
+            return "cuda"
+        return "auto"
+
+    def load(self):
+        self.compute_type = "float16" if self.device == "cuda" else "int8"
+        self.model = WhisperModel("a", device=self.device)
+"""
+
+
+@pytest.mark.parametrize("op", [XPU, DML], ids=["xpu", "directml"])
+def test_a_device_that_only_a_library_for_cuda_takes_is_the_cpus(op: DeviceLiterals) -> None:
+    told = CHOICE.replace("device=self.device", 'device="cpu"')
+    assert patched(op, (WHISPER + CHOICE).encode()).decode() == WHISPER + told
+    assert not ensure_of(op).problems(PATH, (WHISPER + told).encode())
+
+
+@pytest.mark.parametrize("op", [XPU, DML], ids=["xpu", "directml"])
+def test_a_device_that_something_else_takes_too_is_the_machines(op: DeviceLiterals) -> None:
+    text = WHISPER + CHOICE + "        self.other = Other().to(self.device)\n"
+    assert f'return "{op.device}"' in patched(op, text.encode()).decode()
+    assert ensure_of(op).problems(PATH, text.replace("device=self.device", 'device="cpu"').encode())
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "p = torch.{} if half else torch.{}\n",
+        "if half:\n    p = torch.{}\nelse:\n    p = torch.{}\n",
+        "if half:\n    p = torch.{}\nelif old:\n    p = None\nelse:\n    p = torch.{}\n",
+    ],
+    ids=["expression", "statement", "chain"],
+)
+def test_what_is_chosen_beside_half_precision_becomes_single_too(choice: str) -> None:
+    text = choice.format("half", "bfloat16")
+    assert patched(SINGLE, text.encode()).decode() == choice.format("float32", "float32")
+    assert not locate(SINGLE, choice.format("float32", "bfloat16")).edits
+
+
+def test_where_single_precision_can_be_chosen_another_choice_stays() -> None:
+    text = "p = torch.half if half else torch.bfloat16 if brain else torch.float32\n"
+    assert patched(SINGLE, text.encode()).decode() == text.replace("torch.half", "torch.float32")
+
+
+def option(more: str = "") -> str:
+    """Write a program that offers devices in an option."""
+    return f'p.add_argument("--device", choices=["auto", "cpu", "cuda"]{more})\n'
+
+
+@pytest.mark.parametrize("op", [XPU, DML, MPS], ids=["xpu", "directml", "mps"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        option(', help="Device to use for CTranslate2 inference"'),
+        f'{WHISPER}{option()}a = p.parse_args()\nm = WhisperModel(n, device="cpu", threads=a.threads)\n',
+    ],
+    ids=["it-says-so", "it-goes-nowhere-else"],
+)
+def test_an_option_for_a_library_for_cuda_offers_no_other_device(op: DeviceLiterals, text: str) -> None:
+    assert not locate(op, text).edits
+    assert not ensure_of(op).problems(PATH, text.encode())
+
+
+def test_an_option_that_something_else_reads_offers_the_machines_device() -> None:
+    for more in ("x.to(a.device)\n", 'x.to(vars(a)["device"])\n'):
+        text = f'{WHISPER}{option()}m = WhisperModel(n, device="cpu")\n{more}'
+        assert b'["auto", "cpu", "xpu", "cuda"]' in patched(XPU, text.encode())
+        assert ensure_of(XPU).problems(PATH, text.encode())

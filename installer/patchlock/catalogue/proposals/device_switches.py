@@ -29,7 +29,7 @@ def on_cpu_without_cuda(trees: Trees) -> tuple[str, ...]:
         for node in ast.walk(tree) if tree is not None else ():
             for name in _CUDA_OR_CPU.intersection(_loaded(node)):
                 what = f"upstream computes with {name}, which knows only CUDA and the CPU"
-                return (f"{what}; without CUDA the patches give it the CPU: {path}:{getattr(node, 'lineno', 1)}",)
+                return (f"{what}; without CUDA it computes on the CPU: {path}:{getattr(node, 'lineno', 1)}",)
     return ()
 
 

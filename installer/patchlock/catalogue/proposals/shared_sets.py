@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from patchlock.catalogue.proposals import _cuda_guards, pkg_resources_users
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
-from patchlock.model.patch import Patch
+from patchlock.model.patch import Located, Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import import_graph, targets
 from patchlock.patches.evaluation import Evaluator
@@ -243,13 +244,22 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
         scope = f" (for {', '.join(patch.profiles)})" if _is_elsewhere(patch) else ""
         where = evaluator.locate(patch.op, source)
         guarded = _guarded(source) if _is_device(patch) else frozenset()
+        kept = _kept_on_cpu(where, source) if _is_device(patch) and _is_elsewhere(patch) else frozenset()
         for line, text in (
-            *((site.line, site.text) for site in where.sites),
+            *((site.line, site.text) for site in where.sites if site.line not in kept),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
             place = _finding(source.path, line, text, scope)
             found.setdefault(line, _Site(found=place, patch=patch, is_guarded=line in guarded))
     return found.values()
+
+
+def _kept_on_cpu(where: Located, source: SourceText) -> frozenset[int]:
+    """Give the lines on which a library that knows no other card than CUDA's is only given the CPU."""
+    starts, lines = source.line_starts(), dict[int, set[str]]()
+    for edit in where.edits:
+        lines.setdefault(bisect.bisect_right(starts, edit.start), set()).add(edit.text.strip("\"'"))
+    return frozenset(line for line, texts in lines.items() if texts == {"cpu"})
 
 
 def _guarded(source: SourceText) -> frozenset[int]:

@@ -11,6 +11,8 @@ from typing import TypeGuard
 
 from patchlock.model.backends import CUDA_HALVES, CUDA_OR_CPU, CUDA_OR_CPU_MODELS, ONNX_MEMORY
 from patchlock.patches.postconditions._answers import Answers, unmatched
+from patchlock.patches.postconditions._for_libraries import only_for_libraries
+from patchlock.patches.postconditions._moved import stays
 from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
@@ -24,6 +26,7 @@ _BEARABLE = re.compile(
 """Functions of `torch.cuda` that do not fail where there is no CUDA; every other one may."""
 _CPU = "it takes the CPU where there is no CUDA; let it take `{}` there"
 _AUTOCAST = "it switches autocast off for CUDA alone; name `{}` there"
+_STAYS = "what it moves to CUDA alone stays on the CPU; let it be moved to `{}` there"
 _ONLY_CUDA = "it takes a GPU only where there is CUDA; let it take `{}` there"
 _SWITCHED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype")
 _WORDS = re.compile(
@@ -34,6 +37,7 @@ _WORDS = re.compile(
     "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
     "|Tab|TabItem|Accordion|display"
 )
+_SAYS_LIBRARY = re.compile("(?i)ctranslate ?2|faster.?whisper|whisperx")
 _LIBRARIES = frozenset(known.split(".")[0] for known in CUDA_OR_CPU)
 _OFFERED = ("Radio", "Dropdown", "Choice", "CheckboxGroup", "selectbox", "radio")
 _OTHER_THINGS = re.compile(
@@ -101,17 +105,23 @@ class WithoutCuda:
                 yield from ((place.node.lineno, why) for why in _told_wrong(place.node, absent))
             if kind in {"mps", "xpu"} and _is_cuda_switched_off(place.node, modules, functions):
                 yield place.node.lineno, _AUTOCAST.format(kind)
+        foreign: frozenset[int] = frozenset()
         if self.device != "cpu":
+            foreign = only_for_libraries(nodes, lambda one: bool(_library(one, origins))) if libraries else foreign
+            spared = {node.lineno for node in nodes if id(node) in foreign and isinstance(node, ast.expr)}
             free = [place for place in reached if not _taker(place, origins)]
-            lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))}
+            lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))} - spared
             yield from ((line, _CPU.format(kind)) for line in lost)
-            with_cuda = present.reached(tree.body, marked)
+            with_cuda = [one for one in present.reached(tree.body, marked) if id(one.node) not in foreign]
             lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, origins))
             yield from ((line, _ONLY_CUDA.format(kind)) for line in lines)
+            yield from ((line, _STAYS.format(kind)) for line in stays(present, reached))
         if self.always:
             reached = present.reached(tree.body, marked)
         for place in reached:
-            yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules))
+            is_offered = id(place.node) in foreign and isinstance(place.parents[0], _DISPLAYS)
+            if not is_offered:
+                yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules))
 
     def _takes(self, place: Around, machine: Machine, modules: set[str], origins: Mapping[str, str]) -> bool:
         """Tell whether an expression takes CUDA, itself, by a name, or as one of several."""
@@ -199,7 +209,9 @@ class WithoutCuda:
             return False
         is_choice = isinstance(holder, ast.keyword) and holder.arg in {"choices", "options"}
         if is_choice or (isinstance(holder, ast.Call) and name_of(holder.func).split(".")[-1] in _OFFERED):
-            return not any(isinstance(item, ast.Constant) and item.value == self.device for item in items)
+            said = [one.value for one in ast.walk(outer[1]) if isinstance(one, ast.Constant)] if is_choice else []
+            is_of_library = any(_SAYS_LIBRARY.search(str(text)) for text in said)
+            return not is_of_library and self.device not in [getattr(item, "value", "") for item in items]
         kinds = {device_in(item) for item in items}
         if len(kinds) > 1 and "" not in kinds:
             return False

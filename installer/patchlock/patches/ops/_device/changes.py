@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patchlock.model.text_files import Edit
@@ -174,10 +175,15 @@ _HALVES = {"float16", "half"}
 
 
 def to_single_precision(module: Module, spot: Spot) -> Change | None:
-    """Give the change for `x.half()`, `torch.float16` or `compute_type="float16"`; `None` for anything else."""
+    """Give the change for `x.half()`, `torch.float16` or `compute_type="float16"`; `None` for anything else.
+
+    What is chosen beside `torch.float16` changes with it.
+    """
     match spot.node, spot.parent:
         case ast.Attribute(attr="half") as attribute, ast.Call(args=[], keywords=[]) if spot.field == "func":
             return rename_attribute(module, attribute, "float")
+        case ast.Attribute(value=ast.Name(id="torch"), attr="bfloat16", ctx=ast.Load()) as attribute, _:
+            return rename_attribute(module, attribute, "float32") if _is_beside_half(spot) else None
         case ast.Attribute(value=ast.Name(id="torch"), attr=name, ctx=ast.Load()) as attribute, parent:
             is_used = name in _HALVES and not _is_compared(spot) and not isinstance(parent, ast.Attribute)
             return rename_attribute(module, attribute, "float32") if is_used else None
@@ -202,6 +208,46 @@ def _option(default: Spot) -> str:
     call = default.around.parent if default.around else None
     names = [one.value for one in call.args if isinstance(one, ast.Constant)] if isinstance(call, ast.Call) else []
     return str(names[-1]).lstrip("-").replace("-", "_") if names else ""
+
+
+def _is_beside_half(spot: Spot) -> bool:
+    """Tell whether a type is chosen beside `torch.half`, with no single precision to choose: both go, or neither."""
+    around: Spot | None = spot
+    while around and around.field in {"body", "orelse"} and isinstance(around.parent, ast.IfExp):
+        around = around.around
+    if around is None:
+        return False
+    types = set(_types(around.node))
+    target = _target(around.parent)
+    outer = around.around
+    while outer and target and isinstance(outer.parent, ast.If) and outer.field in {"body", "orelse"}:
+        outer = outer.around
+        inner = [] if outer is None else ast.walk(outer.node)
+        types |= {name for one in inner if _target(one) == target for name in _types(getattr(one, "value", None))}
+    return bool(types & _HALVES) and not types & {"float32", "float"}
+
+
+def _types(node: ast.AST | None) -> Iterator[str]:
+    """Name the types that an expression may be."""
+    match node:
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _types(body)
+            yield from _types(orelse)
+        case ast.Attribute(value=ast.Name(id="torch"), attr=name):
+            yield name
+        case _:
+            pass
+
+
+def _target(node: ast.AST | None) -> str:
+    """Give the code of what a statement gives a value to, "return" for the caller, and "" for anything else."""
+    match node:
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            return ast.unparse(target)
+        case ast.Return():
+            return "return"
+        case _:
+            return ""
 
 
 def _is_compared(spot: Spot) -> bool:

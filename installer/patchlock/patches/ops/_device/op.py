@@ -10,6 +10,7 @@ from functools import lru_cache
 from patchlock.model.patch import Located, OutcomeKind, Refusal
 from patchlock.model.text_files import SourceText, splice
 from patchlock.patches.ops._device import calls
+from patchlock.patches.ops._device.for_ctranslate2 import only_for_ctranslate2
 from patchlock.patches.ops._device.guards import KINDS, Bindings, bindings_of, guards_of
 from patchlock.patches.ops._device.search import Found, Search
 from patchlock.patches.ops._device.walk import Lines, Walk
@@ -96,6 +97,7 @@ class DeviceLiterals:
             providers=self.providers,
             guards=absent,
             names=names,
+            foreign=only_for_ctranslate2(module.tree, names) if kind != "cpu" else frozenset(),
         )
         lines = Lines(
             module.source.text, absent.flags | absent.counts | names.functions.keys() | names.cuda_or_cpu.keys()

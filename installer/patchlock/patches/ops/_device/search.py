@@ -20,13 +20,16 @@ from patchlock.patches.ops._device.choosers import (
     may_be_cuda,
     pairs_of,
 )
+from patchlock.patches.ops._device.for_ctranslate2 import is_offered_for_ctranslate2
 from patchlock.patches.ops._device.guards import Guards, dotted, is_device_name, kind_of
+from patchlock.patches.ops._device.movers import changed_comparison, mover_of
 from patchlock.patches.ops._device.strings import ASKS, CHOICES, ITSELF, KINDS, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops._device.wishes import joined, wishes
 from patchlock.patches.ops.syntax import Module, Positioned, last_name
 
 _UNREACHABLE = "without CUDA it takes no other GPU, and no edit of this choice alone is right"
+_STAYS = "what it moves to CUDA alone stays on the CPU; write there what moves it to `{}`, or leave the patch out"
 _ONLY_CUDA = "it takes a GPU only where there is CUDA; write there what is to run on `{}`, or leave the patch out"
 _QUESTIONS = {"mps": "torch.backends.mps.is_available()", "xpu": "torch.xpu.is_available()"}
 _WALKERS = frozenset({"next", "filter", "iter", "enumerate", "sorted", "reversed", "max", "min", "zip", "map"})
@@ -55,6 +58,8 @@ class Search:
     providers: tuple[str, ...]
     guards: Guards
     names: calls.Names
+    foreign: frozenset[int] = frozenset()
+    """Expressions of which only a library is told that knows no other device than CUDA and the CPU."""
     found: Found = dataclasses.field(default_factory=Found)
     _done: set[int] = dataclasses.field(default_factory=set)
     """Nodes that belong to a decision about a node around them."""
@@ -71,8 +76,8 @@ class Search:
     """Functions in which something is refused already."""
     _chosen: set[int] = dataclasses.field(default_factory=set)
     """Statements that belong to a choice that was decided."""
-    _revived: set[int] = dataclasses.field(default_factory=set)
-    """Statements that ask for the machine's device now, where they asked for CUDA."""
+    _revived: set[tuple[int, str]] = dataclasses.field(default_factory=set)
+    """Statements that ask for the machine's device now, where they asked for CUDA, and the field that runs then."""
     _only_cuda: list[tuple[ast.expr, ast.AST | None]] = dataclasses.field(default_factory=list)
     """What takes a GPU, and runs only where CUDA is, with the function around it."""
 
@@ -120,8 +125,8 @@ class Search:
             self._choosing_statement(spot, node)
             if len(self.found.changes) + len(self.found.refusals) != decided:
                 self._chosen |= {id(inner) for inner in ast.walk(node) if isinstance(inner, ast.If)}
-            elif id(node) not in self._chosen:
-                self._revive(spot, node)
+            elif id(node) not in self._chosen and not self._revive(spot, node):
+                self._follow_mover(spot, node)
             self._remember_branches(spot, node)
         elif isinstance(node, ast.Match):
             self._matching_statement(spot, node)
@@ -139,8 +144,10 @@ class Search:
                 self._chooser(spot, node, choice)
             case ast.IfExp() if self.device != "cpu" and any(pairs_of(node)):
                 self._choosing_pairs(spot, node)
-            case ast.IfExp() if use_of(spot) == ASKS:
-                self._revive(spot, node)
+            case ast.IfExp() if use_of(spot) == ASKS and self._revive(spot, node):
+                pass
+            case ast.IfExp():
+                self._follow_mover(spot, node)
             case (
                 ast.Subscript(slice=test) | ast.Call(func=ast.Attribute(value=ast.Dict(), attr="get"), args=[test, *_])
             ) if self._is_lost(spot, test, ast.walk(node)):
@@ -232,36 +239,56 @@ class Search:
                     needed = bool(inner.value.value) is is_dead
                     self._answers_here(spot).update((name, needed) for name in _names(inner.targets, ast.Store))
 
-    def _revive(self, spot: Spot, node: ast.If | ast.IfExp) -> None:
+    def _revive(self, spot: Spot, node: ast.If | ast.IfExp) -> bool:
         """`if torch.cuda.is_available(): x = x.cuda()`: where that is all that moves `x`, it asks for the device."""
         is_right = self.device == "cpu" or self.always or spot.is_dead
         is_right |= isinstance(node, ast.If) and self._asks_for_own()
         is_right |= self.guards.asks_for_several(node.test)
         if is_right or not self.guards.rules_out(node.test, True) or not self.guards.asks(node.test):
-            return
+            return False
         blocks = node.body if isinstance(node, ast.If) else [node.body]
         inner = [child for one in blocks for child in ast.walk(one)]
         is_moved = any(calls.is_method(self.names, child) or is_device(child) for child in inner)
-        is_plain = not any(
-            isinstance(child, ast.If | ast.IfExp | ast.While | ast.FunctionDef) for child in inner
-        ) and all(
-            function in calls.HARMLESS
-            for child in inner
-            if isinstance(child, ast.Call) and (function := calls.function_of(self.names, child.func))
-        )
         around = (spot.function or self.module.tree) if isinstance(node, ast.If) else ast.Expression(body=node.orelse)
-        is_left = self._names_own(around) or any(id(child) in self._done for child in inner)
-        if not is_moved or not is_plain or is_left or self._wishes(spot, node.test) != []:
-            return
+        known = self._done | self.foreign
+        is_left = self._names_own(around) or any(id(child) in known for child in inner)
+        if not is_moved or not self._is_plain(inner) or is_left or self._wishes(spot, node.test) != []:
+            return False
         change = device_changes.code(self.module, node.test, _QUESTIONS.get(self.guards.kind, "True"))
         self._decide(node.test, change, is_settled=False)
-        self._revived.add(id(node))
+        self._revived.add((id(node), "body"))
+        return True
+
+    def _is_plain(self, inner: Sequence[ast.AST]) -> bool:
+        """Tell whether code runs as well on the machine's device, once what it moves is moved there."""
+        functions = [calls.function_of(self.names, one.func) for one in inner if isinstance(one, ast.Call)]
+        is_straight = not any(isinstance(one, ast.If | ast.IfExp | ast.While | ast.FunctionDef) for one in inner)
+        return is_straight and all(name in calls.HARMLESS for name in functions if name)
+
+    def _follow_mover(self, spot: Spot, node: ast.If | ast.IfExp) -> None:
+        """`if device == "cuda": x.cuda()`, else `x.cpu()` or nothing: it moves `x` to the machine's device as well."""
+        is_right = self.device == "cpu" or self.always or spot.is_dead
+        mover = None if is_right else mover_of(self.guards, spot, node)
+        if mover is None:
+            return
+        if self.guards.asks(node.test) or not self._is_plain(mover.moving):
+            self._refuse(node, _STAYS.format(self.device))
+            return
+        for literal in mover.literals:
+            display, text = changed_comparison(node.test, literal, self.device)
+            if isinstance(display, _DISPLAYS):
+                self._decide(
+                    display, device_changes.insert_element(self.module, display, literal, text), is_settled=False
+                )
+            else:
+                self._decide(literal, device_changes.text(self.module, literal, text), is_settled=False)
+        self._revived.add((id(node), mover.field))
 
     def _is_dead(self, spot: Spot) -> bool:
         """Tell whether a node never runs without CUDA, after what was changed around it."""
         here: Spot | None = spot if spot.is_dead and self._revived else None
         while here is not None:
-            if id(here.parent) in self._revived and here.field == "body":
+            if (id(here.parent), here.field) in self._revived:
                 return False
             here = here.around
         return spot.is_dead
@@ -329,7 +356,12 @@ class Search:
             self._among_kinds(spot, node, display)
         elif use == CHOICES and isinstance(display, _DISPLAYS):
             offers = {item.value for item in display.elts if isinstance(item, ast.Constant)}
-            is_offered = self.device in offers or id(display) in {id(change.node) for change in self.found.changes}
+            around = spot.around.around if spot.around else None
+            option = around.parent if around and isinstance(around.node, ast.keyword) else None
+            is_foreign = id(display) in self.foreign or is_offered_for_ctranslate2(option)
+            is_offered = (
+                self.device in offers or is_foreign or id(display) in {id(change.node) for change in self.found.changes}
+            )
             change = None if is_offered else device_changes.insert_element(self.module, display, node, self.device)
             self._decide(node, change, is_settled=is_offered)
         else:
@@ -351,7 +383,8 @@ class Search:
 
     def _device_for(self, spot: Spot) -> str:
         """Give the machine's device, or the CPU for a library that knows no other device than CUDA."""
-        return "cpu" if calls.knows_cuda_or_cpu(self.names, taker(spot)) else self.device
+        is_foreign = id(spot.node) in self.foreign or calls.knows_cuda_or_cpu(self.names, taker(spot))
+        return "cpu" if is_foreign else self.device
 
     def _is_foreign_device(self, spot: Spot, node: ast.Name | ast.Attribute) -> bool:
         """Tell whether a library that does not know the machine's device is given a name that holds it."""
@@ -427,7 +460,8 @@ class Search:
         if self.device == "cpu" or spot.is_dead:
             return
         for branches in branches_of(self.guards, spot, node):
-            literals = [literal for literal in cpu_fallbacks(branches) if id(literal) not in self._done]
+            known = self._done | self.foreign
+            literals = [literal for literal in cpu_fallbacks(branches) if id(literal) not in known]
             if not self.guards.rules_out(branches.test, True) or not self.guards.asks(branches.test):
                 if literals and self._needs_cuda(spot, branches.test):
                     self._refuse(node, _UNREACHABLE)
