@@ -130,8 +130,14 @@ def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
     assert read(clone) == FILE + "mine = 1\n"
     assert git(clone, "for-each-ref", "--format=%(refname)", "refs/patchlock") == "refs/patchlock/before"
     assert manifest.read(trees.open_tree(clone)) is None
-    with pytest.raises(NotPatchedError):
+    with pytest.raises(NotPatchedError) as caught:
         clone_patches.undo(trees.open_tree(clone))
+    at = f"--source {clone}"
+    assert caught.value.remedy == (
+        f"apply them: `patchlock patch apply APP {at}`; if your commits have patches, `patchlock patch apply APP "
+        f"--profile NAME {at}`, with the profile that you committed, finds them, and then `patchlock patch undo {at}` "
+        "takes them out"
+    )
 
 
 @pytest.mark.parametrize("how", ["stash", "reset"])
@@ -270,8 +276,18 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     _, _, outcomes = clone_patches.status(trees.open_tree(fresh), metal, cache)
     assert [outcome.kind for outcome in outcomes] == [OutcomeKind.ALREADY_OURS]
     assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
+    again = f"`patchlock patch apply test --profile cpu --source {fresh}`"
+    assert clone_patches.told_committed(trees.open_tree(fresh)) == (
+        f"your last commit has the patches of cpu, and they stay: {again} and `patchlock patch undo --source {fresh}` "
+        "take them out of your files; then commit"
+    )
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == committed
+    clone_patches.apply(trees.open_tree(fresh), cpu, cache)
+    told = clone_patches.told_committed(trees.open_tree(fresh))
+    assert told == "your last commit still has patches: commit what has changed to take them out there too"
+    clone_patches.undo(trees.open_tree(fresh))
+    assert read(fresh) == upstreams + ("mine = 1\n" if how == "edited" else "")
 
 
 @pytest.mark.parametrize("how", ["edited", "merged", "later"])

@@ -97,3 +97,27 @@ def test_undo_waits_too(clone: Path, upstream: Path) -> None:
     git(clone, "merge", "--abort")
     clone_patches.undo(trees.open_tree(clone))
     assert read(clone) == FILE
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        pytest.param(["pull", "-q", "--no-rebase", "--no-edit"], "merge", id="merge"),
+        pytest.param(["pull", "-q", "--rebase"], "rebase", id="rebase"),
+        pytest.param(["cherry-pick", "origin/main"], "cherry-pick", id="cherry-pick"),
+    ],
+)
+def test_undo_waits_while_only_the_patches_conflict(clone: Path, upstream: Path, words: list[str], name: str) -> None:
+    apply(clone)
+    commit(clone)
+    commit(clone, other="x = 'mine'\n")
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    git(clone, "fetch", "-q")
+    git(clone, *words, allowed=(1,))
+    error = refused(clone, lambda folder: clone_patches.undo(trees.open_tree(folder)))
+    assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+    assert f"`git -C {clone} {name} --abort`" in error.remedy
+    git(clone, name, "--abort")
+    assert read(clone) == PATCHED
+    clone_patches.undo(trees.open_tree(clone))
+    assert read(clone) == FILE

@@ -119,7 +119,11 @@ def _shared_rows(findings: list[CatalogueFinding]) -> tuple[list[tuple[str, str]
 
     The same problem of several findings, or the same reason for not checking, is one row.
     """
-    good = [(one.what, one.says) for one in findings if not one.problems and not one.not_checked]
+    good = [
+        (one.what, "\n".join((one.says, *(f"warning: {text}" for text in one.warnings))))
+        for one in findings
+        if not one.problems and not one.not_checked
+    ]
     wrong = [(text, one) for one in findings for text in one.problems]
     unknown = [(f"not checked: {one.not_checked}", one) for one in findings if one.not_checked]
     return good, _joined(wrong, findings), _joined(unknown, findings)

@@ -147,15 +147,14 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
-    is_committed, applied = clone_patches.is_committed(tree), move.applied(tree)
+    committed, applied = clone_patches.told_committed(tree), move.applied(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo", None) if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
     _output.echo(f"{_taken_out(tree, moved)}{_kept(tree, moved)}")
-    if is_committed:
-        way = "commit what has changed to take them out there too" if moved.written else "so they stay in your files"
-        _output.echo(f"your last commit still has patches: {way}")
+    if committed:
+        _output.echo(committed)
     if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:
         names = command_lines.joined(sorted(map(str, staged)))
         add = f"git -C {command_lines.quoted(str(tree.root))} add -A -- {names}"

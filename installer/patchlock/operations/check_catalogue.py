@@ -36,6 +36,8 @@ class CatalogueFinding:
     """How much was looked at; "" where that could not be done at all."""
     problems: tuple[str, ...] = ()
     """Clauses; empty where it holds."""
+    warnings: tuple[str, ...] = ()
+    """Clauses on what does no harm, and that nothing needs."""
     not_checked: str = ""
     """Why nobody knows whether it holds, a sentence; "" where it was looked at."""
     profile: str = ""
@@ -175,7 +177,7 @@ def strays(catalogue: Catalogue, requests: Sequence[Request]) -> CatalogueFindin
 
 
 def rules(requests: Sequence[Request]) -> CatalogueFinding:
-    """Name the tables of an app that let something be built, or say what it requires, and that no lock has a use for.
+    """Warn of the tables of an app that let something be built, or say what it requires, and that no lock uses.
 
     A table for one platform or profile is looked for in these locks alone; in none while one is missing or stale.
     """
@@ -183,22 +185,22 @@ def rules(requests: Sequence[Request]) -> CatalogueFinding:
     builds = [one for one in app.rules.builds if one.origin.file == app.origin.file]
     stated = [one for one in app.rules.metadata if one.origin.file == app.origin.file]
     locks = {(r.profile.name, r.platform.name): _of_today(r) for r in requests if is_possible(r)}
-    problems: list[str] = []
+    unused: list[str] = []
     for build in builds:
         packages = _packages(locks, build.profiles, build.platforms)
         built = {one.name for one in packages or () if one.why.endswith("sdist")}
         idle = sorted(set(build.names) - built) if packages is not None else []
-        problems += [f"[[build]] of {name} ({build.origin}): no lock has it as an sdist; remove it" for name in idle]
+        unused += [f"[[build]] of {name} ({build.origin}): no lock has it as an sdist; remove it" for name in idle]
     for one in stated:
         packages = _packages(locks, one.profiles, ())
         if packages is not None and (one.name, one.version) not in {(p.name, p.version) for p in packages}:
-            problems.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
+            unused.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
     for recipe in app.recipes:
         packages = _packages(locks, recipe.profiles, recipe.platforms)
         if packages is not None and not any(_is_built(one, recipe) for one in packages):
-            problems.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has what it builds; remove it")
+            unused.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has what it builds; remove it")
     return CatalogueFinding(
-        what="rules", says=f"{len(builds)} [[build]], {len(stated)} [[metadata]]", problems=tuple(problems)
+        what="rules", says=f"{len(builds)} [[build]], {len(stated)} [[metadata]]", warnings=tuple(unused)
     )
 
 

@@ -128,7 +128,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
-        _remember(tree, wanted, upstream, applied, dataclasses.replace(patched, outcomes=outcomes), lost)
+        found = dataclasses.replace(patched, outcomes=outcomes)
+        _remember(tree, wanted, upstream, applied, found, lost, _others_profile(wanted, other))
     return Applied(
         upstream=upstream,
         applied=applied,
@@ -198,6 +199,10 @@ def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
         where=str(tree.root),
         remedy=f"{_get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
     )
+
+
+def _others_profile(wanted: PatchSet, other: Committed | None) -> str:
+    return other.profile if other is not None and other.profile != wanted.profile else ""
 
 
 def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
@@ -313,9 +318,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
             remedy=f"fetch with `{clone} pull --rebase --autostash`, then renew the patches with "
             f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
         )
-    unfinished, _ = _branch_state.unfinished(repository)
-    if unfinished:
-        raise move.not_done(tree, unfinished)
+    move.require_git_done(tree)
     branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
     remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
     url = _configured(tree, f"remote.{remote}.url") if remote else ""
@@ -416,6 +419,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
 
     Raises:
         NotPatchedError: there is nothing to undo.
+        GitFirstError: a merge or the like of the user's is not done; nothing was changed.
         BusyError: another patchlock works there and does not end.
         SourceConflictError: conflicts of an earlier run are still there.
     """
@@ -425,22 +429,9 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         move.recover(tree)
         applied, moved = move.applied(tree), Moved(written=())
         if applied is not None:
-            upstream = trees.upstream_of(tree.repository, applied)
-            found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
-            # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
-            is_forks = (
-                found != upstream
-                and (known := manifest.read(tree)) is not None
-                and _committed_patches.are_forks(tree, known.profile, known.origin, found)
-                and _branch_state.has_committed(tree, applied, found, mostly=True)
-            )
-            moved = move.move(
-                tree,
-                upstream if is_forks else found,
-                leave_conflicts=True,
-                forget=True,
-                fork_of=upstream if is_forks else None,
-            )
+            move.require_git_done(tree)
+            target, fork_of = _without_patches(tree, applied)
+            moved = move.move(tree, target, leave_conflicts=True, forget=True, fork_of=fork_of)
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         if moved.conflicts:
             manifest.keep(tree)
@@ -448,10 +439,37 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
     return moved
 
 
-def is_committed(tree: Tree) -> bool:
-    """Tell whether the commit that is checked out holds what we patched, so that `undo` leaves it there."""
+def _without_patches(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
+    """Name the commit to which `undo` brings a tree, and `Goal.fork_of`."""
+    upstream = trees.upstream_of(tree.repository, applied)
+    found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
+    # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
+    is_forks = (
+        found != upstream
+        and (known := manifest.read(tree)) is not None
+        and _committed_patches.are_forks(tree, known.profile, known.origin, found)
+        and _branch_state.has_committed(tree, applied, found, mostly=True)
+    )
+    return (upstream, upstream) if is_forks else (found, None)
+
+
+def told_committed(tree: Tree) -> str:
+    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
     applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    return applied is not None and head is not None and _branch_state.has_committed(tree, applied, head)
+    if applied is None or head is None:
+        return ""
+    target, known = _without_patches(tree, applied)[0], manifest.read(tree)
+    if known is not None and known.committed and target != trees.upstream_of(tree.repository, applied):
+        source = f"--source {command_lines.quoted(str(tree.root))}"
+        of = f" --catalogue {command_lines.quoted(known.origin)}" if known.origin else ""
+        again = f"`patchlock patch apply {known.name} --profile {known.committed} {source}{of}`"
+        way = f"{again} and `patchlock patch undo {source}` take them out of your files; then commit"
+        return f"your last commit has the patches of {known.committed}, and they stay: {way}"
+    if not _branch_state.has_committed(tree, applied, head):
+        return ""
+    stay = _branch_state.has_committed(tree, applied, target)
+    way = "so they stay in your files" if stay else "commit what has changed to take them out there too"
+    return f"your last commit still has patches: {way}"
 
 
 def still_staged(tree: Tree, applied: CommitId | None) -> tuple[PurePosixPath, ...]:
@@ -488,11 +506,14 @@ def require_patched(tree: Tree) -> CommitId:
     """
     applied = move.applied(tree)
     if applied is None:
-        raise NotPatchedError(
-            "no patches are applied there",
-            where=str(tree.root),
-            remedy=f"apply them: `patchlock patch apply APP --source {command_lines.quoted(str(tree.root))}`",
-        )
+        source = f"--source {command_lines.quoted(str(tree.root))}"
+        remedy = f"apply them: `patchlock patch apply APP {source}`"
+        if tree.is_clone:
+            remedy += (
+                f"; if your commits have patches, `patchlock patch apply APP --profile NAME {source}`, with the "
+                f"profile that you committed, finds them, and then `patchlock patch undo {source}` takes them out"
+            )
+        raise NotPatchedError("no patches are applied there", where=str(tree.root), remedy=remedy)
     return applied
 
 
@@ -506,7 +527,13 @@ def _make_private(tree: Tree) -> None:
 
 
 def _remember(
-    tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, found: Patched, lost: tuple[str, ...]
+    tree: Tree,
+    wanted: PatchSet,
+    upstream: CommitId,
+    applied: CommitId,
+    found: Patched,
+    lost: tuple[str, ...],
+    committed: str,
 ) -> None:
     manifest.write(
         tree,
@@ -524,6 +551,7 @@ def _remember(
             outcomes=found.outcomes,
             failures=found.failures,
             advisory=tuple(sorted(found.advisory)),
+            committed=committed,
             lost=lost,
         ),
     )

@@ -58,6 +58,8 @@ class Manifest:
     """As in `Patched`."""
     advisory: tuple[str, ...] = ()
     """As in `Patched`."""
+    committed: str = ""
+    """The profile whose patches the user's commits had, where those of another one took their place; else ""."""
     lost: tuple[str, ...] = ()
     """Ids of the user's own required patches that were in the tree once, and find nothing any more."""
 

@@ -572,6 +572,18 @@ def not_done(tree: Tree, name: str) -> GitFirstError:
     )
 
 
+def require_git_done(tree: Tree) -> None:
+    """Refuse where a merge or the like of the user's is not done.
+
+    Raises:
+        GitFirstError: it is not; the message says how to end it.
+    """
+    name, _ = _branch_state.unfinished(tree.repository) if tree.is_clone else ("", None)
+    if name:
+        conflicts = sorted(map(PurePosixPath, _journal.others(tree, None)))
+        raise git_first(tree, conflicts) if conflicts else not_done(tree, name)
+
+
 def git_first(
     tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False, patched: CommitId | None = None
 ) -> GitFirstError:
