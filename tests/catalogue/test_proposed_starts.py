@@ -198,6 +198,12 @@ def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, p
     assert (" ".join(found.command), found.environment.get("PYTHONPATH", "")) == (command, path)
 
 
+@pytest.mark.parametrize("said", ["uvicorn", "flask", "gradio", "python -m uvicorn", "uvicorn .", "uvicorn :app"])
+def test_server_without_a_module_is_no_start(said: str) -> None:
+    (found,) = started({"README.md": f"Run `{said}`.", "app.py": SERVES})
+    assert found.command == ("python", "app.py")
+
+
 def test_what_a_document_says_comes_before_a_guess() -> None:
     texts = {"Dockerfile": 'FROM x\nCMD ["python", "go.py"]\n', "go.py": STARTS, "server.py": SERVES}
     assert [" ".join(one.command) for one in started(texts)] == ["python go.py", "python server.py"]

@@ -225,8 +225,8 @@ def _started_by(
 
 
 def _module(target: str) -> PurePosixPath:
-    """Give the file of `module:app`, from the folder in which it is started."""
-    return PurePosixPath(*target.partition(":")[0].split(".")).with_suffix(".py")
+    """Give the file of `module:app`, from the folder in which it is started; of no module, a name no file has."""
+    return PurePosixPath("/".join(target.partition(":")[0].split(".")) + ".py")
 
 
 def _home(program: tuple[str, ...], folder: PurePosixPath, code: Files) -> str:
