@@ -194,7 +194,8 @@ def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
 def _made_by_builds(proposed: ProposalResult, command: LaunchCommand) -> tuple[ReachedImport, ...]:
     """Name modules of the app's own packages that its program imports at its start, and no file of the commit is."""
     trees, path = proposed.clone.trees, command.environment.get("PYTHONPATH", "")
-    packages = {one.parent.name for one in trees.files if one.name == "__init__.py"}
+    roots = import_graph.import_roots(trees.files, command.command, path)
+    packages = {one.parent.name for one in trees.files if one.name == "__init__.py" and one.parent.parent in roots}
     stems = {one.name.partition(".")[0] for one in (*proposed.clone.listed, *trees.files)}
     folders = {folder.name for one in trees.files for folder in one.parents}
     return tuple(
