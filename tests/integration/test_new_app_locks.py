@@ -525,6 +525,27 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
+def test_build_is_that_of_the_requirement_without_a_wheel_that_keeps_a_newer_version_out(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        miniature.wheel(tmp_path / "files", "clock", "0.1"),
+        sdists.sdist(tmp_path / "files", "clock", "0.2", sdists.made("clock", "0.2")),
+        miniature.wheel(tmp_path / "files", "clock", "2.0", requires=("hands",)),
+        sdists.sdist(tmp_path / "files", "hands", "1.0", sdists.made("hands", "1.0")),
+        sdists.maker(tmp_path / "files"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock.hands\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert json.loads(answer.stdout)["data"]["lock"]["edits"] == ["[[build]] of hands 1.0"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert ([one["name"] for one in values["metadata"]], "constraint" in values) == (["hands"], False)
+    assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
 def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
