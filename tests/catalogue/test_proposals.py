@@ -219,6 +219,9 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
     assert str(need.found) == "requirements.txt:3: PyAudio"  # its own libraries import it
 
 
+OPTIONAL = "try:\n    import sounddevice\nexcept ImportError:\n    pass\n"
+
+
 @pytest.mark.parametrize(
     ("code", "locked", "path", "wanted"),
     [
@@ -227,9 +230,8 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
         pytest.param("import sounddevice\n", "numpy", "", [], id="module-is-not-locked"),
         pytest.param("import sounddevice\n", "sounddevice", "", ["portaudio"], id="module-is-locked"),
         pytest.param("import sounddevice\n", "sounddevice", "_sounddevice_data/libportaudio.dylib", [], id="in-wheel"),
-        pytest.param(
-            "try:\n    import sounddevice\nexcept ImportError:\n    pass\n", "sounddevice", "", [], id="optional"
-        ),
+        pytest.param(OPTIONAL, "sounddevice", "", ["portaudio"], id="optional-and-locked"),
+        pytest.param(OPTIONAL, "numpy", "", [], id="optional-and-not-locked"),
         pytest.param("import whisper\n", "openai-whisper", "", ["ffmpeg"], id="program-of-a-library"),
         pytest.param("from whisper.tokenizer import x\n", "openai-whisper", "", [], id="part-without-the-program"),
         pytest.param("import kokoro\n", "phonemizer", "", ["espeak-ng"], id="library-of-a-library"),
@@ -245,7 +247,7 @@ def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wan
 
     found = system_needs.read(files, Imports(files), asked, ["espeak-ng", "ffmpeg", "portaudio"], contents)
 
-    assert [one.name for one in found] == wanted
+    assert [(one.name, one.is_required) for one in found] == [(name, False) for name in wanted]
 
 
 @pytest.mark.parametrize(
