@@ -471,12 +471,25 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
         pytest.param("# Sponsors\n## 📖 Audio  *Hummer*\n", "📖 Audio Hummer", id="named-below"),
         pytest.param("# Introduction\n# OpenVoice\n", "Py-Audio-Hummer", id="none-resembles-it"),
         pytest.param("# Audio\n# [Hummer](x.md) &\n# [Audio Hummer](y.md)\n", "Audio Hummer", id="most-of-the-name"),
+        pytest.param(
+            "# Audio Hummer :sparkles:![a badge](b.svg)[![other](c.svg)](d)\n", "Audio Hummer", id="images-and-codes"
+        ),
         pytest.param("x\n<h1 align=c>\n  Py-Audio-Hummer\n</h1>\n", "Py-Audio-Hummer", id="in-html"),
         pytest.param("## X\n```sh\n# py-audio-hummer\n```\n", "Py-Audio-Hummer", id="comment-in-code"),
     ],
 )
 def test_title_is_a_heading_that_resembles_the_repository_s_name(readme: str, wanted: str) -> None:
     assert project_facts.title(tree({"README.md": readme}), "Py-Audio-Hummer") == wanted
+
+
+@pytest.mark.parametrize(
+    ("description", "wanted"),
+    [("Audio Hummer: it hums", "Audio Hummer: it hums"), ("Audio Service", "Audio-Hummer")],
+    ids=["with-the-name", "without-it"],
+)
+def test_description_is_a_title_where_it_has_the_repository_s_name(description: str, wanted: str) -> None:
+    files = tree({"pyproject.toml": f'[project]\nname = "x"\ndescription = "{description}"\n'})
+    assert project_facts.title(files, "Audio-Hummer") == wanted
 
 
 # --- what only a card has a use for -----------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> 
 
 GROUP = "import click\nfrom a.tasks import make, prepare\n@click.group()\ndef cli():\n    pass\n"
 GROUP += 'cli.add_command(make)\nif __name__ == "__main__":\n    cli()\n'
-TASKS = 'import click\n@click.command()\n@click.option("--model", required=True)\ndef make(model):\n    pass\n'
+TASKS = 'import click\n@click.command()\n@click.option("-m", "--model", required=True)\ndef make(model):\n    pass\n'
 TASKS += '@click.command()\n@click.option("--folder", required=True)\ndef prepare(folder):\n    pass\n'
 
 

@@ -34,11 +34,12 @@ def read(
         command: as far as it is known.
         said: the arguments of each line that documents have for it.
     """
+    arguments = command[3:] if command[1:2] == ("-m",) else command[1:]
     given: list[str] = []
     changed: list[str] = []
     wanted: list[str] = []
-    for names, place in _all_required(trees, reached, command):
-        if any(word.partition("=")[0] in names for word in command):
+    for names, place in _all_required(trees, reached, arguments):
+        if any(word.partition("=")[0] in names for word in arguments):
             continue
         told = next((value for words in said if (value := _value(names, words)) is not None), None)
         value = _for_everybody(told) if told is not None else None
@@ -60,7 +61,7 @@ def subcommand(trees: Trees, reached: Sequence[PurePosixPath], said: Sequence[Se
 
 
 def _all_required(
-    trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str]
+    trees: Trees, reached: Sequence[PurePosixPath], arguments: Sequence[str]
 ) -> list[tuple[tuple[str, ...], str]]:
     """List what the first file with required options requires; of a program with subcommands, what the given one does.
 
@@ -68,7 +69,7 @@ def _all_required(
     """
     for path in reached:
         if _has_subcommands(path, trees):
-            chosen = [(one, node) for one in reached for name, node in _functions(one, trees) if name in command]
+            chosen = [(one, node) for one in reached for name, node in _functions(one, trees) if name in arguments]
             return [found for one, node in chosen[:1] for found in _options_of(one, node)]
         if found := [*_required(path, trees)]:
             return found
