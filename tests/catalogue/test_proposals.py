@@ -23,6 +23,7 @@ from patchlock.catalogue.proposals import (
     narrowing,
     own_metadata,
     project_facts,
+    python_limits,
     removed_interfaces,
     requirement_choice,
     requirement_repairs,
@@ -520,6 +521,28 @@ def test_package_for_cards_is_known_by_what_it_is(name: str, module: str | None,
     assert (found.module if found else None) == module
     if found:
         assert " ".join(_gpu_packages.profiles_without(found.needs, PROFILES)) == without
+
+
+@pytest.mark.parametrize(
+    ("locked", "python", "older", "module", "wanted"),
+    [
+        ("fairseq 0.12.2", "3.11", "3.12", "fairseq.models", "stops the start"),
+        ("fairseq 0.12.2", "3.11", "3.10", "torch", "stops the first use"),
+        ("hydra-core 1.0.7", "3.12", "3.12", "hydra", "stops the start"),
+        ("hydra-core 1.3.2", "3.11", "3.12", "hydra", ""),
+        ("fairseq 0.12.2", "3.10", "3.12", "fairseq", ""),
+    ],
+)
+def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: str, module: str, wanted: str) -> None:
+    name, version = locked.split()
+    versions = {canonicalize_name(name): Version(version)}
+    found = python_limits.find(versions, Version(python), {"other": Version(older)}, {}, [module])
+
+    assert [findings.stops(one) for one in found] == ([wanted] if wanted else [])
+    assert all(one.title == f"{locked} cannot be imported with Python {python}" for one in found)
+    assert [one.remedy.startswith("the profile other has Python 3.10") for one in found] == [older == "3.10"] * bool(
+        wanted
+    )
 
 
 # --- interfaces that are gone -----------------------------------------------------------------------------------------

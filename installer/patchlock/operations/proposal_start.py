@@ -22,6 +22,7 @@ from patchlock.catalogue.proposals import (
     launch,
     onnx_builds,
     pkg_resources_users,
+    python_limits,
     removed_interfaces,
     shared_sets,
     submodules,
@@ -95,7 +96,15 @@ def prove(
     if found:
         files = import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).files
         kept = tuple(findings.at_start_of(issue, files) for issue in kept)
-    proposal = dataclasses.replace(proposal, issues=kept)
+    limits = python_limits.find(
+        versions,
+        trying.profile.python,
+        {name: trying.catalogue.profile(name).python for name in trying.catalogue.profile_names()},
+        proposed.asked,
+        [one.module for one in import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).modules],
+    )
+    remarks = tuple(f"{one.title}: {one.remedy}" for one in limits)
+    proposal = dataclasses.replace(proposal, issues=kept, remarks=(*proposal.remarks, *remarks))
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
         proposal = dataclasses.replace(
@@ -114,6 +123,7 @@ def prove(
     trees = proposed.clone.trees
     found_issues = (
         *kept,
+        *limits,
         *((_issue(missing, trying),) if missing else ()),
         *more,
         *((_issue_of_builds(made),) if made else ()),
