@@ -70,7 +70,7 @@ def find(
     named = " and ".join(f"{one.name} {versions[one.name]}" for one in found)
     reasons = "; ".join(dict.fromkeys(f"{one.why} ({one.source})" for one in found))
     older = [name for name, version in others.items() if not any(one.python.contains(version) for one in found)]
-    way = f"the profile {older[0]} has Python {others[older[0]]}; or" if older else "no profile has an older Python:"
+    way = f"the profile {older[0]} has Python {others[older[0]]}; or" if older else "no profile has an older Python, so"
     tops = {module.partition(".")[0] for module in at_start}
     return (
         Issue(
