@@ -68,7 +68,8 @@ def find(
     if not found:
         return ()
     named = " and ".join(f"{one.name} {versions[one.name]}" for one in found)
-    reasons = "; ".join(dict.fromkeys(f"{one.why} ({one.source})" for one in found))
+    sources = {why: [one.source for one in found if one.why == why] for why in dict.fromkeys(one.why for one in found)}
+    reasons = "; ".join(f"{why} ({', '.join(said)})" for why, said in sources.items())
     older = [name for name, version in others.items() if not any(one.python.contains(version) for one in found)]
     way = f"the profile {older[0]} has Python {others[older[0]]}; or" if older else "no profile has an older Python, so"
     tops = {module.partition(".")[0] for module in at_start}
