@@ -23,6 +23,7 @@ from patchlock.catalogue.proposals import (
     narrowing,
     own_metadata,
     project_facts,
+    python_limits,
     removed_interfaces,
     requirement_choice,
     requirement_repairs,
@@ -219,6 +220,9 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
     assert str(need.found) == "requirements.txt:3: PyAudio"  # its own libraries import it
 
 
+OPTIONAL = "try:\n    import sounddevice\nexcept ImportError:\n    pass\n"
+
+
 @pytest.mark.parametrize(
     ("code", "locked", "path", "wanted"),
     [
@@ -227,9 +231,8 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
         pytest.param("import sounddevice\n", "numpy", "", [], id="module-is-not-locked"),
         pytest.param("import sounddevice\n", "sounddevice", "", ["portaudio"], id="module-is-locked"),
         pytest.param("import sounddevice\n", "sounddevice", "_sounddevice_data/libportaudio.dylib", [], id="in-wheel"),
-        pytest.param(
-            "try:\n    import sounddevice\nexcept ImportError:\n    pass\n", "sounddevice", "", [], id="optional"
-        ),
+        pytest.param(OPTIONAL, "sounddevice", "", ["portaudio"], id="optional-and-locked"),
+        pytest.param(OPTIONAL, "numpy", "", [], id="optional-and-not-locked"),
         pytest.param("import whisper\n", "openai-whisper", "", ["ffmpeg"], id="program-of-a-library"),
         pytest.param("from whisper.tokenizer import x\n", "openai-whisper", "", [], id="part-without-the-program"),
         pytest.param("import kokoro\n", "phonemizer", "", ["espeak-ng"], id="library-of-a-library"),
@@ -245,7 +248,7 @@ def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wan
 
     found = system_needs.read(files, Imports(files), asked, ["espeak-ng", "ffmpeg", "portaudio"], contents)
 
-    assert [one.name for one in found] == wanted
+    assert [(one.name, one.is_required) for one in found] == [(name, False) for name in wanted]
 
 
 @pytest.mark.parametrize(
@@ -469,12 +472,25 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
         pytest.param("# Sponsors\n## 📖 Audio  *Hummer*\n", "📖 Audio Hummer", id="named-below"),
         pytest.param("# Introduction\n# OpenVoice\n", "Py-Audio-Hummer", id="none-resembles-it"),
         pytest.param("# Audio\n# [Hummer](x.md) &\n# [Audio Hummer](y.md)\n", "Audio Hummer", id="most-of-the-name"),
+        pytest.param(
+            "# Audio Hummer :sparkles:![a badge](b.svg)[![other](c.svg)](d)\n", "Audio Hummer", id="images-and-codes"
+        ),
         pytest.param("x\n<h1 align=c>\n  Py-Audio-Hummer\n</h1>\n", "Py-Audio-Hummer", id="in-html"),
         pytest.param("## X\n```sh\n# py-audio-hummer\n```\n", "Py-Audio-Hummer", id="comment-in-code"),
     ],
 )
 def test_title_is_a_heading_that_resembles_the_repository_s_name(readme: str, wanted: str) -> None:
     assert project_facts.title(tree({"README.md": readme}), "Py-Audio-Hummer") == wanted
+
+
+@pytest.mark.parametrize(
+    ("description", "wanted"),
+    [("Audio Hummer: it hums", "Audio Hummer: it hums"), ("Audio Service", "Audio-Hummer")],
+    ids=["with-the-name", "without-it"],
+)
+def test_description_is_a_title_where_it_has_the_repository_s_name(description: str, wanted: str) -> None:
+    files = tree({"pyproject.toml": f'[project]\nname = "x"\ndescription = "{description}"\n'})
+    assert project_facts.title(files, "Audio-Hummer") == wanted
 
 
 # --- what only a card has a use for -----------------------------------------------------------------------------------
@@ -507,6 +523,28 @@ def test_package_for_cards_is_known_by_what_it_is(name: str, module: str | None,
         assert " ".join(_gpu_packages.profiles_without(found.needs, PROFILES)) == without
 
 
+@pytest.mark.parametrize(
+    ("locked", "python", "older", "module", "wanted"),
+    [
+        ("fairseq 0.12.2", "3.11", "3.12", "fairseq.models", "stops the start"),
+        ("fairseq 0.12.2", "3.11", "3.10", "torch", "stops the first use"),
+        ("hydra-core 1.0.7", "3.12", "3.12", "hydra", "stops the start"),
+        ("hydra-core 1.3.2", "3.11", "3.12", "hydra", ""),
+        ("fairseq 0.12.2", "3.10", "3.12", "fairseq", ""),
+    ],
+)
+def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: str, module: str, wanted: str) -> None:
+    name, version = locked.split()
+    versions = {canonicalize_name(name): Version(version)}
+    found = python_limits.find(versions, Version(python), {"other": Version(older)}, {}, [module])
+
+    assert [findings.stops(one) for one in found] == ([wanted] if wanted else [])
+    assert all(one.title == f"{locked} cannot be imported with Python {python}" for one in found)
+    assert [one.remedy.startswith("the profile other has Python 3.10") for one in found] == [older == "3.10"] * bool(
+        wanted
+    )
+
+
 # --- interfaces that are gone -----------------------------------------------------------------------------------------
 
 
@@ -530,6 +568,7 @@ def test_package_for_cards_is_known_by_what_it_is(name: str, module: str | None,
             [2],
         ),
         ("import pkg_resources\n", "setuptools 82.0.0", [1]),
+        ("import av\nav.open('r', 'rb')\nav.open(p, 'r')\nav.open(p, mode='wb')\n", "av 12.3.0", [2, 4]),
         ("import numpy as np\na = np.bool\n", "numpy 1.26.0", [2]),
         ("import numpy as np\na = np.bool\n", "numpy 2.1.0", []),
         ("import librosa\nlibrosa.filters.mel(22050)\n", "librosa 0.10.0", [2]),

@@ -161,6 +161,47 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "started", "is_told"),
+    [
+        ("a/tests/x.py", (), False),
+        ("a/test_x.py", (), False),
+        ("examples/x.py", (), False),
+        ("examples/x.py", ("examples/x.py",), True),
+        ("tools/x.py", (), True),
+    ],
+)
+def test_tests_and_examples_count_only_where_the_program_comes_to_them(
+    path: str, started: tuple[str, ...], is_told: bool
+) -> None:
+    files = tree({path: "import torch\nmodel = load().cuda()\n"})
+    device = Catalogue(root=ROOT).shared("device-helper")
+    imports = Imports(files, Trees(files))
+    known = shared_sets.Tree(
+        files=files, asked={}, imports=imports, requirement_files=(), started=tuple(map(PurePosixPath, started))
+    )
+
+    assert bool(shared_sets.examine([device], known, Memoized())) == is_told
+
+
+def test_issue_names_the_places_that_the_patches_leave_as_they_are() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    files = tree(dict.fromkeys(("a.py", "b.py"), "import torch\nmodel = load().cuda()\n"))
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
+    ((choice, (issue,)),) = shared_sets.examine([device], known, Memoized())
+    (patch,) = [one for one in device.patches if one.id == issue.found[0].patch]
+    without = dataclasses.replace(choice, without=(patch.id,))
+    written = dataclasses.replace(patch, paths=("b.py",))
+
+    told = [
+        shared_sets.without_what_is_left(issue, *taken, files).remedy
+        for taken in ((choice, ()), (without, (written,)), (without, ()), (None, ()))
+    ]
+
+    none = 'the shared set "device-helper" cannot be applied there: write a patch of your own'
+    assert told == [issue.remedy, f"{issue.remedy}, but not a.py:2: write a patch of your own there", none, none]
+
+
+@pytest.mark.parametrize(
     ("line", "means"),
     [
         (

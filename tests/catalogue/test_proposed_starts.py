@@ -198,6 +198,12 @@ def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, p
     assert (" ".join(found.command), found.environment.get("PYTHONPATH", "")) == (command, path)
 
 
+@pytest.mark.parametrize("said", ["uvicorn", "flask", "gradio", "python -m uvicorn", "uvicorn .", "uvicorn :app"])
+def test_server_without_a_module_is_no_start(said: str) -> None:
+    (found,) = started({"README.md": f"Run `{said}`.", "app.py": SERVES})
+    assert found.command == ("python", "app.py")
+
+
 def test_what_a_document_says_comes_before_a_guess() -> None:
     texts = {"Dockerfile": 'FROM x\nCMD ["python", "go.py"]\n', "go.py": STARTS, "server.py": SERVES}
     assert [" ".join(one.command) for one in started(texts)] == ["python go.py", "python server.py"]
@@ -236,6 +242,55 @@ def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> 
         "go.sh:1 says so; --uri is tcp://127.0.0.1:90 instead of tcp://0.0.0.0:90; --data-dir is data instead of /data; "
         "it requires --model (own/__main__.py:5), which you have to give"
     )
+
+
+GROUP = "import click\nfrom a.tasks import make, prepare\n@click.group()\ndef cli():\n    pass\n"
+GROUP += 'cli.add_command(make)\nif __name__ == "__main__":\n    cli()\n'
+TASKS = 'import click\n@click.command()\n@click.option("-m", "--model", required=True)\ndef make(model):\n    pass\n'
+TASKS += '@click.command()\n@click.option("--folder", required=True)\ndef prepare(folder):\n    pass\n'
+
+
+@pytest.mark.parametrize(
+    ("readme", "command", "why"),
+    [
+        (
+            "`x init`\n`x make --model {yours}`\n",
+            "python -m a.cli make",
+            "README.md:2 says so; it requires --model (a/tasks.py:3), which you have to give",
+        ),
+        ("`x init`\n", "python -m a.cli", 'the project names it as the script "x"'),
+    ],
+    ids=["a-subcommand", "one-that-only-prepares"],
+)
+def test_subcommand_is_kept_with_its_own_options_alone(readme: str, command: str, why: str) -> None:
+    texts = {
+        "README.md": readme,
+        "pyproject.toml": '[project.scripts]\nx = "a.cli:cli"\n',
+        "a/__init__.py": "",
+        "a/cli.py": GROUP,
+        "a/tasks.py": TASKS,
+    }
+    found = started(texts)[0]
+
+    assert (" ".join(found.command), found.why) == (command, why)
+
+
+@pytest.mark.parametrize(
+    ("texts", "command"),
+    [
+        ({"README.md": "`python ui.py --api`"}, "python ui.py --api"),
+        ({"README.md": "`python ui.py --api`", "start-webui.sh": "$PYTHON_COMMAND ui.py -w\n"}, "python ui.py -w"),
+        (
+            {"README.md": "`python ui.py -b`", "Dockerfile": "FROM x\nCMD python ui.py --webui\n"},
+            "python ui.py --webui",
+        ),
+        ({"README.md": "`python ui.py --api`\n`python ui.py`"}, "python ui.py"),
+        ({"README.md": "`python ui.py song.wav --fast`"}, "python ui.py"),
+    ],
+    ids=["kept", "a-script-for-the-page", "a-container", "none-before-others", "an-example"],
+)
+def test_options_choose_what_a_program_does(texts: dict[str, str], command: str) -> None:
+    assert " ".join(started({"ui.py": STARTS, **texts})[0].command) == command
 
 
 def test_commands_of_the_readme_and_scripts_of_the_project_come_before_those_of_other_documents() -> None:

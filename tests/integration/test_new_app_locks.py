@@ -138,7 +138,7 @@ def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: 
 
     (issue,) = data["findings"]
     assert (issue["name"], issue["found"][0]["text"]) == ("pin-without-wheel", "clock==0.9")
-    assert issue["remedy"].endswith(": clock 0.9 → 1.0")
+    assert issue["remedy"].endswith(": clock 0.9 → <2,>=0.9")
     (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
     assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
 
@@ -522,6 +522,27 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
     assert "[[build]] of clock 2.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_build_is_that_of_the_requirement_without_a_wheel_that_keeps_a_newer_version_out(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        miniature.wheel(tmp_path / "files", "clock", "0.1"),
+        sdists.sdist(tmp_path / "files", "clock", "0.2", sdists.made("clock", "0.2")),
+        miniature.wheel(tmp_path / "files", "clock", "2.0", requires=("hands",)),
+        sdists.sdist(tmp_path / "files", "hands", "1.0", sdists.made("hands", "1.0")),
+        sdists.maker(tmp_path / "files"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock.hands\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert json.loads(answer.stdout)["data"]["lock"]["edits"] == ["[[build]] of hands 1.0"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert ([one["name"] for one in values["metadata"]], "constraint" in values) == (["hands"], False)
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 

@@ -83,14 +83,21 @@ def test_a_pin_outside_what_a_recorded_index_keeps_says_so() -> None:
             ("clock-1.0-cp39-cp39-win_amd64.whl", "clock-1.1-py3-none-any.whl"),
             "clock 1.0 has no wheel for Python 3.11 on linux-x86_64",
         ),
-        (("!clock-1.0-py3-none-any.whl", "clock-1.1-py3-none-any.whl"), "clock 1.0 was yanked from the index"),
     ],
-    ids=["only an sdist", "another machine", "yanked"],
+    ids=["only an sdist", "another machine"],
 )
 def test_a_pin_that_no_wheel_fits_says_so(files: tuple[str, ...], why: str) -> None:
-    (section,) = repaired("clock==1.0", files=files)[0].values()
+    sections, (issue,) = repaired("clock==1.0", files=files)
+    (section,) = sections.values()
     patch = section.written.patch
     assert (patch.why, patch.source) == (why, "PyPI: clock, its files")
+    assert issue.remedy == "others are allowed, on the profiles that need it: clock 1.0 → <2,>=1.0"
+
+
+def test_a_pin_of_a_yanked_version_stays() -> None:
+    """An installer takes it where it is pinned (PEP 592), and a lock has a notice of it."""
+    wheels = ("!clock-1.0-py3-none-any.whl", "clock-1.1-py3-none-any.whl")
+    assert repaired("clock==1.0", files=wheels) == ({}, ())
 
 
 def test_a_pin_for_another_system_moves_nothing() -> None:

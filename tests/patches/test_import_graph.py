@@ -127,3 +127,23 @@ def test_calls_are_followed_into_other_files() -> None:
     files["app/cli.py"] += "def load():\n    main()\n    from .deep import one\n    one()\n"
     files["app/deep.py"] = "import early\ndef one():\n    import torch\n"
     assert modules(files, "python", "-m", "app") == ["early app/deep.py:1", "torch app/deep.py:3"]
+
+
+@pytest.mark.parametrize(
+    ("more", "is_own"),
+    [
+        ({}, False),
+        ({"src/whisper.py": ""}, True),
+        ({"parts/whisper/__init__.py": "import sys\nsys.path.append('parts')\n"}, True),
+        ({"parts/tool.py": "import sys, os\nsys.path.insert(0, os.path.dirname(__file__))\n"}, True),
+        ({"tool.py": "import sys, os\nsys.path.insert(0, os.path.join(here, 'parts'))\n"}, True),
+        ({"tool.py": "import sys, os\nsys.path.insert(0, os.path.join(here, 'others'))\n"}, False),
+    ],
+    ids=["in-a-package", "src", "a-folder-by-name", "the-folder-of-a-file", "a-joined-folder", "another-folder"],
+)
+def test_modules_are_found_from_the_folders_on_the_path_alone(more: dict[str, str], is_own: bool) -> None:
+    texts = {"app.py": "import parts.whisper.x\n", "parts/whisper/x.py": "import whisper\n", **more}
+    files = {PurePosixPath(path): text.encode() for path, text in texts.items()}
+    found = import_graph.ReachedImport(module="whisper", path=PurePosixPath("parts/whisper/x.py"), line=1)
+
+    assert import_graph.of_others(files, [found], ("python", "app.py")) == (() if is_own else (found,))

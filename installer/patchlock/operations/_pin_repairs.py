@@ -20,7 +20,6 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import Issue, ProposedPatch
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
-from patchlock.distributions.policy.fitting import of_version
 from patchlock.locks.wheel_choice import best_wheel, marker_environment
 from patchlock.model.fits import Platform
 from patchlock.model.lock_rules import Constraint
@@ -52,12 +51,12 @@ class Offers:
         names = ((wheel.name, index) for index in reversed(self.indexes) for wheel in index.wheels)
         return {name: index for name, index in names if name not in self.profile.from_pypi}
 
-    def _wheels(self, name: NormalizedName) -> Mapping[Version, list[str]]:
-        """Gather the wheels of a name by their version, without local tag."""
+    def _wheels(self, name: NormalizedName, *, is_pinned: bool = False) -> Mapping[Version, list[str]]:
+        """Gather the wheels of a name by their version, without local tag; a pin may have a yanked one (PEP 592)."""
         if (index := self._recorded.get(name)) is not None:
             names = [wheel.filename for wheel in index.wheels if wheel.name == name]
         else:
-            names = [file.filename for file in self.files.get(name, ()) if file.yanked is None]
+            names = [file.filename for file in self.files.get(name, ()) if is_pinned or file.yanked is None]
         found: dict[Version, list[str]] = {}
         for filename in names:
             if filename.endswith(".whl"):
@@ -83,12 +82,17 @@ class Offers:
         markers = ((one, one.requirement.marker) for one in named)
         return [one for one, marker in markers if marker is None or marker.evaluate(dict(self.environment))]
 
-    def versions(self, name: NormalizedName) -> frozenset[Version]:
-        """Give the versions that the profile allows, with a wheel for its first platform, without local tags."""
+    def versions(self, name: NormalizedName, *, is_pinned: bool = False) -> frozenset[Version]:
+        """Give the versions that the profile allows, with a wheel for its first platform, without local tags.
+
+        Args:
+            name: of the distribution.
+            is_pinned: a yanked version counts, too.
+        """
         bounds = self._bounds(name)
         found = {
             version: [one for one in wheels if all(_is_within(one, bound) for bound in bounds)]
-            for version, wheels in self._wheels(name).items()
+            for version, wheels in self._wheels(name, is_pinned=is_pinned).items()
         }
         return frozenset(
             version for version, wheels in found.items() if best_wheel(wheels, self.platform, self.profile)
@@ -100,7 +104,7 @@ class Offers:
 
     def why_not(self, name: NormalizedName, version: Version) -> tuple[str, str]:
         """Say why the profile cannot have a version, a clause, and where that stands."""
-        wheels = self._wheels(name).get(version, [])
+        wheels = self._wheels(name, is_pinned=True).get(version, [])
         for bound in self._bounds(name):
             if not any(_is_within(one, bound) for one in wheels) and version not in bound.requirement.specifier:
                 return f"the profile {self.profile.name} takes only {bound.requirement}", bound.origin.file
@@ -115,8 +119,6 @@ class Offers:
             else:
                 why = f"the recorded index {index.name} has no {name} {version}"
             return why, index.origin.file
-        if not wheels and any(one.yanked is not None and of_version(one, version) for one in self.files.get(name, ())):
-            return f"{name} {version} was yanked from the index", f"PyPI: {name}, its files"
         return f"{name} {version} has no wheel {machine if wheels else 'on the index'}", f"PyPI: {name}, its files"
 
 
@@ -133,7 +135,7 @@ class _Move:
     """Of the lines that are meant, where others of the name have another; "" for all."""
     specifier: str
     says: str
-    """Both versions."""
+    """The version and the specifier."""
     why: str
     source: str
 
@@ -163,7 +165,7 @@ def repair(
         title="a pin that cannot be had",
         means="; ".join(reasons[:_REASONS]) + ("; and more, each in its patch" if reasons[_REASONS:] else ""),
         found=places,
-        remedy=f"the nearest version that can is taken, on the profiles that need it: {says}",
+        remedy=f"others are allowed, on the profiles that need it: {says}",
     )
     return tuple(sections), (issue,) if places else ()
 
@@ -225,16 +227,22 @@ def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[
         if wanted is None or name in in_family:
             continue
         versions = offer.versions(name)
-        if versions and wanted not in versions and (near := nearest(wanted, versions)) is not None:
+        if not versions or wanted in offer.versions(name, is_pinned=True):
+            continue
+        if (near := nearest(wanted, versions)) is not None:
             specifier = f">={wanted},<{near.major + 1}" if near > wanted else f"<={wanted}"
             why, source = offer.why_not(name, wanted)
-            marker, says = _own_marker(asked, name, offer.environment), f"{name} {wanted} → {near}"
+            marker, says = _own_marker(asked, name, offer.environment), f"{name} {wanted} → {SpecifierSet(specifier)}"
             yield _Move(name=name, marker=marker, specifier=specifier, says=says, why=why, source=source)
 
 
 def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Offers) -> Iterator[_Move]:
     heads = offer.versions(family.head)
-    lacks = [name for name, wanted in pins.items() if (have := offer.versions(name)) and wanted not in have]
+    lacks = [
+        name
+        for name, wanted in pins.items()
+        if offer.versions(name) and wanted not in offer.versions(name, is_pinned=True)
+    ]
     if not lacks or not heads:
         return
     wanted = pins.get(family.head)
@@ -252,7 +260,7 @@ def _of_family(family: Family, pins: Mapping[NormalizedName, Version], offer: Of
             why, source = offer.why_not(cause, pins[cause])
             if cause != name:
                 why = f"{name} must fit {cause}, and {why}"
-            says = f"{name} {pins[name]} → {member}"
+            says = f"{name} {pins[name]} → =={member}"
             yield _Move(name=name, marker="", specifier=f"=={member}", says=says, why=why, source=source)
 
 

@@ -81,14 +81,16 @@ def missing_imports(request: Request, upstream: Upstream, lock: Lock) -> tuple[R
     if files is None:
         return ()
     launch = request.app.launch
-    at_start = of_program(files, packages, launch.command, launch.environment.get("PYTHONPATH", ""))
+    python_path = launch.environment.get("PYTHONPATH", "")
+    at_start = of_program(files, packages, launch.command, python_path)
     known = {one.module for one in at_start}
-    return (*at_start, *(one for one in of_patches(upstream, packages) if one.module not in known))
+    patched = import_graph.of_others(files, _of_patches(upstream), launch.command, python_path)
+    return (*at_start, *(one for one in patched if one.module not in known and packages.lack(one.module)))
 
 
-def of_patches(upstream: Upstream, packages: KnownModules) -> tuple[ReachedImport, ...]:
-    """Name what patches make the app import, wherever in its files and without a guard, and no package has."""
-    snapshot, found = upstream.snapshot, list[ReachedImport]()
+def _of_patches(upstream: Upstream) -> tuple[ReachedImport, ...]:
+    """Name what patches make the app import, wherever in its files and without a guard."""
+    found = list[ReachedImport]()
     for change in upstream.patched.changes:
         before = Imports({change.path: change.before or b""}).all()
         found += (
@@ -96,9 +98,7 @@ def of_patches(upstream: Upstream, packages: KnownModules) -> tuple[ReachedImpor
             for one in Imports({change.path: change.after}).all()
             if not one.is_optional and one.module not in {known.module for known in before}
         )
-    listed = upstream_cache.files(snapshot.repository, snapshot.tree, snapshot.directory)
-    own = {path for path in (*listed, *(one.path for one in upstream.patched.changes)) if path.suffix == ".py"}
-    return tuple(one for one in import_graph.of_others(own, found) if packages.lack(one.module))
+    return tuple(found)
 
 
 def of_program(
@@ -106,7 +106,8 @@ def of_program(
 ) -> tuple[ReachedImport, ...]:
     """Name what one program imports as soon as it starts, and no package has."""
     reached = import_graph.reached(files, command, python_path).modules
-    return tuple(one for one in import_graph.of_others(files, reached) if packages.lack(one.module))
+    others = import_graph.of_others(files, reached, command, python_path)
+    return tuple(one for one in others if packages.lack(one.module))
 
 
 def told(request: Request, lock: Lock, missing: tuple[ReachedImport, ...]) -> str:

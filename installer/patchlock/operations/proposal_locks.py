@@ -20,7 +20,7 @@ from patchlock.catalogue.proposals import document, module_names
 from patchlock.catalogue.proposals.findings import Proposal
 from patchlock.core import uv
 from patchlock.distributions import index_client
-from patchlock.distributions.policy.fitting import only_sdists
+from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
 from patchlock.locks import lock_request, relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Conflict, Explanation
@@ -182,6 +182,12 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
     offered = index_client.read_all(plain)
     newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
     found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
+    for name in found:
+        wheel = _newest_wheel(uploaded_until(offered[name], made.proposal.as_of or trying.date))
+        if wheel is not None and wheel > plain[name]:
+            bound = f"{name}=={wheel}"
+            if (higher := _with_builds_below(made, bound, trying, pair, tell)) is not None:
+                return _as_new_as_pips(higher, trying, pair, tell)
     while found:
         table, says = _lock_repairs.build_tables(found, {}, trying.platform.name, "")
         wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
@@ -197,14 +203,47 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
     return made
 
 
+def _with_builds_below(
+    made: LockResult, bound: str, trying: LockSettings, pair: str, tell: Callable[[str], None]
+) -> LockResult | None:
+    """Allow the builds that a newer wheel's requirements need, which kept it out; None where that is not why.
+
+    Args:
+        made: what was locked.
+        bound: the requirement that only the newer version satisfies.
+        trying: of the pair.
+        pair: its name.
+        tell: called with what goes on.
+    """
+    table = document.rule_table("constraint", requirement=bound, why=bound, source=bound)
+    tables = (*made.proposal.tables, table)
+    bounded = _resolved(dataclasses.replace(made.proposal, tables=tables), trying, pair, list(made.edits), tell)
+    if bounded.error is None and bounded.proposal.tables != tables:
+        left = tuple(one for one in bounded.proposal.tables if one != table)
+        tried = _resolved(dataclasses.replace(bounded.proposal, tables=left), trying, pair, list(bounded.edits), tell)
+        locked = tried.lock.packages if tried.lock is not None else ()
+        if bound in {f"{package.name}=={package.version}" for package in locked}:
+            return tried
+    if bounded.error is None:
+        renew(made.proposal, trying)
+    proposal_scratch.write(made.proposal, trying.catalogue.root)
+    return None
+
+
+def _newest_wheel(files: Iterable[IndexFile]) -> Version | None:
+    return max((one for one in _versions_of_wheels(files) if not one.is_prerelease), default=None)
+
+
+def _versions_of_wheels(files: Iterable[IndexFile]) -> Iterator[Version]:
+    for file in files:
+        if file.filename.endswith(".whl") and file.yanked is None:
+            with contextlib.suppress(InvalidWheelFilename):
+                yield parse_wheel_filename(file.filename)[1]
+
+
 def _without_wheels(name: str, locked: Version, files: Iterable[IndexFile]) -> Requirement:
     """Ask for what is newer than a version, up to the next wheel, which the cut-off or a bound has kept away."""
-    wheels = []
-    for file in files:
-        if file.filename.endswith(".whl"):
-            with contextlib.suppress(InvalidWheelFilename):
-                wheels.append(parse_wheel_filename(file.filename)[1])
-    above = min((version for version in wheels if version > locked), default=None)
+    above = min((version for version in _versions_of_wheels(files) if version > locked), default=None)
     return Requirement(f"{name}>{locked}" + (f",<{above}" if above is not None else ""))
 
 

@@ -22,6 +22,7 @@ from patchlock.catalogue.proposals import (
     launch,
     onnx_builds,
     pkg_resources_users,
+    python_limits,
     removed_interfaces,
     shared_sets,
     submodules,
@@ -95,7 +96,15 @@ def prove(
     if found:
         files = import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).files
         kept = tuple(findings.at_start_of(issue, files) for issue in kept)
-    proposal = dataclasses.replace(proposal, issues=kept)
+    limits = python_limits.find(
+        versions,
+        trying.profile.python,
+        {name: trying.catalogue.profile(name).python for name in trying.catalogue.profile_names()},
+        proposed.asked,
+        [one.module for one in import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).modules],
+    )
+    remarks = tuple(f"{one.title}: {one.remedy}" for one in limits)
+    proposal = dataclasses.replace(proposal, issues=kept, remarks=(*proposal.remarks, *remarks))
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
         proposal = dataclasses.replace(
@@ -114,6 +123,7 @@ def prove(
     trees = proposed.clone.trees
     found_issues = (
         *kept,
+        *limits,
         *((_issue(missing, trying),) if missing else ()),
         *more,
         *((_issue_of_builds(made),) if made else ()),
@@ -194,7 +204,8 @@ def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
 def _made_by_builds(proposed: ProposalResult, command: LaunchCommand) -> tuple[ReachedImport, ...]:
     """Name modules of the app's own packages that its program imports at its start, and no file of the commit is."""
     trees, path = proposed.clone.trees, command.environment.get("PYTHONPATH", "")
-    packages = {one.parent.name for one in trees.files if one.name == "__init__.py"}
+    roots = import_graph.import_roots(trees.files, command.command, path)
+    packages = {one.parent.name for one in trees.files if one.name == "__init__.py" and one.parent.parent in roots}
     stems = {one.name.partition(".")[0] for one in (*proposed.clone.listed, *trees.files)}
     folders = {folder.name for one in trees.files for folder in one.parents}
     return tuple(

@@ -212,7 +212,13 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
     fitted = narrowing.fit(
         draft.sets, draft.sections, sets, clone.files, tuple(map(str, beside)), tuple(names), evaluator
     )
-    proposal = dataclasses.replace(draft, sets=fitted.sets, sections=fitted.sections)
+    written = [section.written.patch for section in fitted.sections]
+    choices = {one.name: one for one in fitted.sets}
+    issues = tuple(
+        shared_sets.without_what_is_left(one, choices.get(one.name), written, clone.files) if one.name in sets else one
+        for one in draft.issues
+    )
+    proposal = dataclasses.replace(draft, sets=fitted.sets, sections=fitted.sections, issues=issues)
     return ProposalResult(
         proposal=proposal,
         outcomes=fitted.outcomes,
@@ -246,13 +252,14 @@ def _draft(
     trees = clone.trees
     found = Imports(files, trees)
     profiles = [wanted.catalogue.profile(name) for name in wanted.catalogue.profile_names()]
-    tree = Tree(files=files, asked=asked, imports=found, requirement_files=tuple(map(str, paths)))
-    shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
-    examined = shared_sets.examine(shared, tree, evaluator, tell)
     tell("following the imports of its programs")
     told_of = launch_commands.candidates({**files, **clone.documents}, trees)
     commands = tuple(one for one in told_of if is_utf8("".join((*one.command, *one.environment.values()))))
     launch = proposals_launch.launching(commands)
+    started = _started(trees, launch)
+    tree = Tree(files=files, asked=asked, imports=found, requirement_files=tuple(map(str, paths)), started=started)
+    shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
+    examined = shared_sets.examine(shared, tree, evaluator, tell)
     licence, licence_from = project_facts.licence(files)
     python, python_from = project_facts.python(files)
     draft = Proposal(
@@ -280,7 +287,7 @@ def _draft(
             found,
             asked,
             wanted.catalogue.resource_names(),
-            started=_started(trees, launch),
+            started=started,
         ),
         issues=tuple(issue for _, issues in examined for issue in issues),
     )

@@ -141,10 +141,44 @@ def _reached(files: Files, command: Sequence[str], folders: Sequence[PurePosixPa
     return Reached(files=tuple(path for path in walk.seen if path != _TYPED), modules=tuple(walk.modules.values()))
 
 
-def of_others(files: Collection[PurePosixPath], modules: Iterable[ReachedImport]) -> tuple[ReachedImport, ...]:
-    """Leave out what an app may find by a change of `sys.path`: it lies somewhere in its own tree."""
-    own = {part for path in files for part in (path.stem, *(folder.name for folder in path.parents))}
-    return tuple(one for one in modules if one.module.partition(".")[0] not in own)
+def of_others(
+    files: Files, modules: Iterable[ReachedImport], command: Sequence[str], python_path: str = ""
+) -> tuple[ReachedImport, ...]:
+    """Leave out what an app finds in its own tree, from its program's folders or from one that it puts on `sys.path`.
+
+    Args:
+        files: the app's, by path from the folder in which it is started.
+        modules: what is imported.
+        command: as the program is started.
+        python_path: its PYTHONPATH.
+    """
+    wanted = tuple(modules)
+    if not wanted:
+        return ()
+    roots = import_roots(files, command, python_path)
+    own = {folder for path in files for folder in path.parents} | {path.with_suffix("") for path in files}
+    tops = {one.module.partition(".")[0] for one in wanted}
+    found = {top for top in tops if any(root / top in own for root in roots)}
+    return tuple(one for one in wanted if one.module.partition(".")[0] not in found)
+
+
+def import_roots(files: Files, command: Sequence[str], python_path: str = "") -> frozenset[PurePosixPath]:
+    """Name the folders from which a program may find modules: its root, `src`, its script's, and those on its path.
+
+    What a file puts on `sys.path` is not computed: it may be any folder above that file, or one that its texts name.
+    """
+    roots = {PurePosixPath(), PurePosixPath("src"), *map(PurePosixPath, python_path.replace(";", ":").split(":"))}
+    roots |= {PurePosixPath(word).parent for word in command if word.endswith(".py")}
+    folders = {folder for path in files for folder in path.parents}
+    for path in files:
+        if path.suffix == ".py" and any(word in files[path] for word in (b"sys.path", b"addsitedir")):
+            roots |= {*path.parents}
+            module = tree(path, files[path])
+            nodes = ast.walk(module) if module is not None else ()
+            constants = (node.value for node in nodes if isinstance(node, ast.Constant))
+            parts = {PurePosixPath(one).name for one in constants if isinstance(one, str)} - {""}
+            roots |= {folder for folder in folders if folder.name in parts}
+    return frozenset(roots)
 
 
 def is_program(module: ast.Module | None) -> bool:

@@ -403,10 +403,12 @@ def _short(line: str) -> str:
 def missing_modules(launch: Launch, place: CheckContext) -> tuple[ReachedImport, ...]:
     """Name what a program imports as soon as it starts, and that is not in the environment."""
     files = _Tree(place.folder)
-    reached = import_graph.reached(files, launch.command, launch.environment.get("PYTHONPATH", ""))
+    python_path = launch.environment.get("PYTHONPATH", "")
+    reached = import_graph.reached(files, launch.command, python_path)
     wanted = [one.module for one in reached.modules]
     absent = _absent(place, wanted) if wanted else ()
-    return import_graph.of_others(files, (one for one in reached.modules if one.module in absent))
+    missing = (one for one in reached.modules if one.module in absent)
+    return import_graph.of_others(files, missing, launch.command, python_path)
 
 
 def _absent(place: CheckContext, modules: Collection[str]) -> Collection[str]:

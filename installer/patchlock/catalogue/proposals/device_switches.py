@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from patchlock.catalogue.proposals import importers
 from patchlock.model.backends import BACK_ENDS, CUDA_OR_CPU, CUDA_OR_CPU_MODELS
 from patchlock.patches.import_graph import Trees
 
@@ -24,7 +25,7 @@ def read(trees: Trees) -> tuple[str, ...]:
 
 def on_cpu_without_cuda(trees: Trees) -> tuple[str, ...]:
     """Say that a library which knows no other card than CUDA's computes on the CPU, with the first place."""
-    for path in sorted(trees.files):
+    for path in sorted(path for path in trees.files if not importers.is_no_part(path)):
         tree = trees.of(path) if any(name.encode() in trees.files[path] for name in _CUDA_OR_CPU) else None
         for node in ast.walk(tree) if tree is not None else ():
             for name in _CUDA_OR_CPU.intersection(_loaded(node)):

@@ -28,6 +28,8 @@ class Finding:
     line: int
     """1-based."""
     text: str
+    patch: str = dataclasses.field(default="", compare=False)
+    """Id of the shared set's patch that is about it; "" where none is."""
 
     def __str__(self) -> str:
         return visible_name(f"{self.path}:{self.line}: {self.text}")

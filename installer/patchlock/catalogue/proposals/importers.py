@@ -15,6 +15,7 @@ from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport, Trees
 
 _ASIDE = re.compile(r"(?i)(?:^|[-_./])(?:docs?|examples?|tests?|tools|scripts|train\w*|eval\w*)(?=[-_./]|$)")
+_NO_APP = re.compile(r"(?i)(?:^|/)(?:(?:docs?|examples?|tests?|benchmarks?)/|(?:test_[^/]*|[^/]*_test|conftest)\.py$)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,11 @@ class Importers:
 def is_aside(path: PurePosixPath) -> bool:
     """Tell whether a file is one that the app goes without: an example, a test, training."""
     return _ASIDE.search(str(path)) is not None
+
+
+def is_no_part(path: PurePosixPath) -> bool:
+    """Tell whether a file is no part of the app: a test, an example, documentation; tools and training may be."""
+    return _NO_APP.search(str(path)) is not None
 
 
 def read(trees: Trees, command: Sequence[str], python_path: str) -> Importers:

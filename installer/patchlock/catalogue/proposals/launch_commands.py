@@ -15,7 +15,9 @@ from patchlock.catalogue.proposals.findings import Files
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Reached, Trees
 
-_PYTHON = re.compile(r"(?i)(?:.*/)?(?:\$?\{?\"?%?python%?\"?\}?|python[\d.]*w?(?:\.exe)?|py(?:\.exe)?)$")
+_PYTHON = re.compile(
+    r"(?i)(?:.*/)?(?:\$?\{?\"?%?python%?\"?\}?|python[\d.]*w?(?:\.exe)?|py(?:\.exe)?|[$%]\{?python\w*\}?%?)$"
+)
 _STARTERS = frozenset({"streamlit", "uvicorn", "gunicorn", "hypercorn", "chainlit", "gradio", "flask"})
 _TRAINS = re.compile(
     r"(?i)(?:^|[/_.-])(?:fine-?tun\w*|train\w*|pre-?process\w*|prepare\w*|convert\w*|export\w*|extract\w*|evals?|"
@@ -23,6 +25,11 @@ _TRAINS = re.compile(
     r"dataset\w*|data|slice\w*|annotat\w*|mkdocs|pytest|client|hubconf|conftest|noxfile)(?=[/_.-]|$)"
 )
 _PLACEHOLDER = re.compile(r"[<>\[\]{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
+_PREPARES = re.compile(
+    r"(?i)(?:init|initiali[sz]e|env|config\w*|setup|install\w*|create|login|download\w*|dl\w*|fetch|list|version|help)"
+)
+"""Words after a program with which it prepares, and does nothing else."""
+_WEB = re.compile(r"(?i)(?:^|[/_.-])(?:web-?_?ui|web-?_?app|gradio|streamlit)(?=[/_.=-]|$)")
 _OPENS = re.compile(r"--?(?:share|public|host|listen|listen-host|server[_-]name|bind|ip)(?:=.*)?$")
 """Options that let others in, which nobody has to want."""
 _SERVES = re.compile(
@@ -51,6 +58,16 @@ class LaunchCommand:
     """What it comes to serves a page or requests."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Mode:
+    """A line that gives a program options without values, or nothing."""
+
+    why: str
+    arguments: tuple[str, ...]
+    is_web: bool
+    """It speaks of a page."""
+
+
 def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand, ...]:
     """List the commands, the likeliest first: what people are told before what is guessed, a server before a program.
 
@@ -64,6 +81,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     code = trees.files
     scripts = entry_points(files)
     found: dict[_Key, tuple[str, tuple[str, ...]]] = {}
+    modes: dict[_Key, list[_Mode]] = {}
     said: dict[_Key, list[Sequence[str]]] = {}
     first: set[_Key] = set()
     for line in documents.told(files):
@@ -71,6 +89,8 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         if started is None:
             continue
         program, words = started
+        if words and _PREPARES.fullmatch(words[0]):
+            continue
         arguments = _options(words)
         why = f"{line.found.path}:{line.found.line} says so"
         key = (program, _home(program, line.folder, code))
@@ -78,6 +98,9 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         first |= {key} if line.found.path.name.lower().startswith("readme") else set()
         if key not in found or (not arguments and found[key][1]):
             found[key] = (why, arguments)
+        if all(word.startswith("-") for word in words):
+            is_web = bool(words) and any(map(_WEB.search, (*words, line.found.path.stem)))
+            modes.setdefault(key, []).append(_Mode(why=why, arguments=arguments, is_web=is_web))
     for name, target in scripts.items():
         entry = _entry(target, code)
         if entry is not None:
@@ -88,7 +111,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     for path in _guessed(trees):
         found.setdefault(_of_file(path, code), ("its name is that of a program", ()))
     ordered = sorted(found, key=lambda key: bool(_TRAINS.search(_named(key[0]))))[:most]
-    made = {key: _made(key, *found[key], said.get(key, ()), trees) for key in ordered}
+    made = {key: _made(key, found[key], modes.get(key, ()), said.get(key, ()), trees) for key in ordered}
     ordered.sort(
         key=lambda key: (
             bool(_TRAINS.search(_named(key[0]))),
@@ -163,12 +186,23 @@ def _named(program: Sequence[str]) -> str:
 
 
 def _made(
-    key: _Key, why: str, arguments: tuple[str, ...], said: Sequence[Sequence[str]], trees: Trees
+    key: _Key,
+    told: tuple[str, tuple[str, ...]],
+    modes: Sequence[_Mode],
+    said: Sequence[Sequence[str]],
+    trees: Trees,
 ) -> LaunchCommand:
     program, home = key
     path, reached = _followed(trees, program, home)
     serves = program[0] in _STARTERS or any(_SERVES.search(trees.files[one]) for one in reached.files)
-    command = (*program, *arguments) if serves else program
+    why, arguments = told
+    if not serves:
+        # Its options may choose what it does: a page before anything else, and no option before others.
+        mode = min(modes, key=lambda one: (not one.is_web, bool(one.arguments)), default=None)
+        why, arguments = (mode.why, mode.arguments) if mode is not None else (why, ())
+        serves = mode is not None and mode.is_web
+    subcommand = _required_arguments.subcommand(trees, reached.files, said) if not arguments else ()
+    command = (*program, *arguments, *subcommand)
     required = _required_arguments.read(trees, reached.files, command, said)
     return LaunchCommand(
         command=(*command, *required.given),
@@ -225,8 +259,8 @@ def _started_by(
 
 
 def _module(target: str) -> PurePosixPath:
-    """Give the file of `module:app`, from the folder in which it is started."""
-    return PurePosixPath(*target.partition(":")[0].split(".")).with_suffix(".py")
+    """Give the file of `module:app`, from the folder in which it is started; of no module, a name no file has."""
+    return PurePosixPath("/".join(target.partition(":")[0].split(".")) + ".py")
 
 
 def _home(program: tuple[str, ...], folder: PurePosixPath, code: Files) -> str:

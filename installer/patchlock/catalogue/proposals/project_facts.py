@@ -38,11 +38,11 @@ _UNBOUNDED = "no project file bounds it, so any profile's is taken"
 
 
 def title(files: Files, name: str) -> str:
-    """Give the project's description, or the first heading of the README that resembles a name, or that name."""
+    """Give the first that resembles a name: the project's description, a heading of the README; else that name."""
     described = str(project(files).get("description", "")).strip()
     pages = sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme"))
     headings = [text for path in pages for text in _headings(files[path].decode("utf-8", errors="replace"))]
-    return excerpt(described or next((text for text in headings if _resembles(text, name)), name))
+    return excerpt(next((text for text in (described, *headings) if _resembles(text, name)), name))
 
 
 def _resembles(heading: str, name: str) -> bool:
@@ -55,7 +55,8 @@ def _headings(page: str) -> Iterator[str]:
     """Give the headings of a page without what marks them up: not in code."""
     plain = re.sub(r"(?ms)^(```|~~~).*?^\1", "", page)
     for heading in re.findall(r"(?ms)^#{1,6}[ \t]+[^\n]+|<h[1-6]\b.*?</h[1-6]>", plain):
-        words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", heading.lstrip("#"))
+        words = re.sub(r"!\[[^\]]*\]\([^)]*\)|:[a-z0-9_+-]+:|<[^>]*>", "", heading.lstrip("#"))
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", words)
         yield " ".join(words.split())
 
 

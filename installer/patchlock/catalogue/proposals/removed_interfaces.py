@@ -18,7 +18,7 @@ _SKIPPED = re.compile(r"(?i)(?:^|/)(?:tests?|docs?|third_party|benchmarks?)/")
 
 @dataclass(frozen=True, kw_only=True)
 class RemovedInterface:
-    """What a release of a library has taken away or changed; both releases were read in their wheels on PyPI."""
+    """What a release of a library has taken away or changed; both releases were read on PyPI."""
 
     library: str
     """The distribution; modules begin with its name."""
@@ -38,11 +38,15 @@ class RemovedInterface:
     """The call is meant that has this argument; with `!` before it, the one that lacks it."""
     positional: int | None = None
     """The call is meant that has more arguments without a name."""
+    values: tuple[str, ...] = ()
+    """The call is meant that has one of these texts after its first argument."""
+    packages: str = "wheels"
+    """What was read; sdists where wheels do not show it."""
 
     @property
     def source(self) -> str:
         """Say where both releases show it."""
-        return f"{self.file} in the wheels of {self.library} {self.before} and {self.since} on PyPI"
+        return f"{self.file} in the {self.packages} of {self.library} {self.before} and {self.since} on PyPI"
 
     def is_gone_from(self, version: Version) -> bool:
         """Tell whether a release is without it."""
@@ -152,6 +156,16 @@ _REMOVED = (
         file="numpy/lib/function_base.py",
         names=("msort",),
         instead=_below("numpy", "2", "take sort with axis=0"),
+    ),
+    RemovedInterface(
+        library="av",
+        before="11.0.0",
+        since="12.0.0",
+        file="av/container/core.pyx",
+        packages="sdists",
+        names=("open",),
+        values=("rb", "wb"),
+        instead='say "r" or "w", as it refuses other modes',
     ),
     RemovedInterface(
         library="gradio",
@@ -431,7 +445,7 @@ def _found(module: ast.Module, rows: list[RemovedInterface]) -> Iterator[tuple[R
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name in _imported(node):
                 row = by_name.get(name)
-                if row is not None and not row.keyword and row.positional is None:
+                if row is not None and not row.keyword and not row.values and row.positional is None:
                     yield row, node
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             dotted = _dotted(node, known)
@@ -464,6 +478,9 @@ def _dotted(node: ast.expr, known: Mapping[str, str]) -> str:
 
 
 def _is_meant(row: RemovedInterface, call: ast.Call | None) -> bool:
+    if row.values:
+        given = [*call.args[1:], *(one.value for one in call.keywords)] if call is not None else []
+        return any(isinstance(one, ast.Constant) and one.value in row.values for one in given)
     if row.positional is not None:
         return (
             call is not None

@@ -13,7 +13,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
-from patchlock.catalogue.proposals import _cuda_guards, pkg_resources_users
+from patchlock.catalogue.proposals import _cuda_guards, importers, pkg_resources_users
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
@@ -48,6 +48,8 @@ class Tree:
     asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
     imports: Imports
     requirement_files: tuple[str, ...]
+    started: Collection[PurePosixPath] = ()
+    """Files that its program comes to as it starts: these count wherever they lie."""
 
     def requires(self, *names: str) -> tuple[Finding, ...]:
         """Give the places that require some distribution."""
@@ -114,6 +116,8 @@ def holds(issue: Issue, versions: Mapping[NormalizedName, Version]) -> bool:
 
 _TOLD = 20
 """Files between two words on how far it is."""
+_SHOWN = 3
+"""Places in one sentence."""
 _FIRST = "cpu"
 """The profile that is tried first; places that matter on others alone say so."""
 _OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
@@ -188,6 +192,29 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
     return SetChoice(name=one.name, why=f"{count}, first {first.path}:{first.line}"), tuple(issues)
 
 
+def without_what_is_left(issue: Issue, choice: SetChoice | None, written: Collection[Patch], files: Files) -> Issue:
+    """Say of an issue which of its places the patches that are taken leave as they are.
+
+    Args:
+        issue: of the shared set.
+        choice: what is taken of the set; None for nothing.
+        written: patches that the app's own file has in the place of the set's.
+        files: of the tree.
+    """
+    kept = {patch.id: targets.matching_files(patch, files) for patch in written}
+    without = choice.without if choice is not None else tuple(place.patch for place in issue.found)
+    left = [place for place in issue.found if place.patch in without and place.path not in kept.get(place.patch, ())]
+    if not left:
+        return issue
+    shown = ", ".join(f"{place.path}:{place.line}" for place in left[:_SHOWN])
+    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    if len(left) == len(issue.found):
+        remedy = f'the shared set "{issue.name}" cannot be applied there: write a patch of your own'
+    else:
+        remedy = f"{issue.remedy}, but not {shown}{more}: write a patch of your own there"
+    return dataclasses.replace(issue, remedy=remedy)
+
+
 def _issue(one: SharedSet, means: str, places: Iterable[Finding]) -> Issue:
     return Issue(
         name=one.name,
@@ -213,6 +240,8 @@ def _sites(
             if not isinstance(patch.op, AddRequirement) and not _is_of_an_extra(patch, tree):
                 asked = shared_sets.with_requirement_files(patch, tree.requirement_files)
                 for path in targets.matching_files(asked, tree.files):
+                    if importers.is_no_part(path) and path not in tree.started:
+                        continue
                     wanted.setdefault(path, {}).setdefault(one.name, []).append(asked)
     for count, path in enumerate(sorted(wanted, key=lambda path: path.parts)):
         if count % _TOLD == 0:
@@ -249,7 +278,7 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             *((site.line, site.text) for site in where.sites if site.line not in kept),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
-            place = _finding(source.path, line, text, scope)
+            place = Finding(path=source.path, line=line, text=excerpt(text) + scope, patch=patch.id)
             found.setdefault(line, _Site(found=place, patch=patch, is_guarded=line in guarded))
     return found.values()
 
@@ -265,7 +294,3 @@ def _kept_on_cpu(where: Located, source: SourceText) -> frozenset[int]:
 def _guarded(source: SourceText) -> frozenset[int]:
     module = import_graph.tree(source.path, source.text.encode())
     return _cuda_guards.guarded_lines(module) if module is not None else frozenset()
-
-
-def _finding(path: PurePosixPath, line: int, text: str, scope: str = "") -> Finding:
-    return Finding(path=path, line=line, text=excerpt(text) + scope)

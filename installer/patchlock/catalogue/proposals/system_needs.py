@@ -169,8 +169,10 @@ def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed 
 def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:
     every = imports.of(sign.modules)
     found = [one for one in every if not one.module.startswith(sign.beside)] if sign.beside else [*every]
-    found.sort(key=lambda one: importers.is_aside(one.found.path))
+    found.sort(key=lambda one: (one.is_optional, importers.is_aside(one.found.path)))
     optional = {one.top for one in every} - {one.top for one in found if not one.is_optional}
+    # What is imported in a `try` and brought nevertheless works only with its need.
+    optional -= {one.top for one in found if locked is not None or module_names.distribution_of(one.top) in asked}
     is_there = {
         module: locked is None or any(module_names.brings(name, module) for name in locked.names)
         for module in sign.modules
