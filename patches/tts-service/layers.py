@@ -122,11 +122,11 @@ def voice(folder=None):
 
 
 def sentence(job):
-    """What the service answers, by the voice that was fetched, or else by one of chance, smaller than a real one."""
+    """What the service answers, by the voice that lies there, or else by one of chance, smaller than a real one."""
     settings = get_settings()
     if Path(settings.model_path).is_file() and Path(settings.voice_config_path).is_file():
         path, config = settings.model_path, settings.voice_config_path
-        job.weights, job.seconds = "the voice that was fetched", (2.5, 12)
+        job.weights, job.seconds = "the voice that lies there", (2.5, 12)
     else:
         place = Path(tempfile.mkdtemp())
         _engine(place, _weights())

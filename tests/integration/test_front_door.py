@@ -20,7 +20,7 @@ from terminals import on_terminal
 
 from patchlock import cli
 from patchlock.catalogue import pair_table, profile_summaries
-from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
+from patchlock.cli import COMMANDS, GROUPS, MORE, _folders, _output, main
 from patchlock.core import file_lock, uv
 from patchlock.environments import generations
 from patchlock.environments.generations import Unfinished
@@ -506,7 +506,38 @@ def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
             other.kill()
         assert said.returncode == 1
         assert f"is running: patchlock lock, process {other.pid} ({tmp_path / 'cache'}); wait" in said.stderr
+        script = tmp_path / "patchlock"
+        script.write_text("input()\n")  # as pip, uv and pipx start it, with a Python of their own
+        with subprocess.Popen(
+            [sys.executable, script, "install", "mini"],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "PATCHLOCK_CACHE_DIR": str(tmp_path / "cache")},
+        ) as other:
+            said = face("self", "remove", "--yes")
+            other.kill()
+        assert said.returncode == 1
+        assert f"is running: patchlock install mini, process {other.pid} (" in said.stderr
     assert face("self", "remove", "--yes").returncode == 0
+
+
+def test_the_tool_stays_where_an_install_began_while_it_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path / "installed"))
+    monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "wheels").mkdir(parents=True)
+
+    def begin(*_: object, **__: object) -> bool:
+        (tmp_path / "installed" / "mini@tiny" / "source").mkdir(parents=True)
+        (tmp_path / "installed" / "mini@tiny" / "journal").touch()
+        return True
+
+    monkeypatch.setattr(_output, "confirm", begin)
+    assert main(["self", "remove"]) == 2
+    assert "the install of mini on tiny did not finish" in capsys.readouterr().err
+    assert (tmp_path / "cache" / "wheels").is_dir()
+    assert main(["self", "remove", "--dry-run"]) == 0
+    assert "Your own files" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [("-v", "install", "nope"), ("install", "mini", "-v")])

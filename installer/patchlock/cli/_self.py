@@ -19,6 +19,9 @@ from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from patchlock.core.process import Running
     from patchlock.model.errors import BusyError, UsageError
 
 _BY_SYSTEM = "The package manager that installed it"
@@ -150,11 +153,10 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
       patchlock self remove --dry-run
     """
     from patchlock.core import atomic_files, uv
-    from patchlock.environments import cache_pruning
+    from patchlock.environments import generations
 
     home, cache = _options.home(), _options.cache()
-    in_use = (error for place in cache_pruning.homes(cache, home) if (error := _installed(place)))
-    for reason in filter(None, (*in_use, _running(cache))):
+    for reason in _reasons_to_stay(home, cache):
         if not dry_run:
             raise reason
         _output.note(f"note: {reason}")
@@ -172,6 +174,8 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         if not _output.confirm("Remove all of this?", yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
+        for reason in _reasons_to_stay(home, cache):  # an install may have been started before the answer
+            raise reason
         for one in found:
             if one.path.is_dir():
                 atomic_files.remove_tree(one.path)
@@ -186,8 +190,11 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     else:
         way = f"To remove the rest:\n  $ {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
         done = "patchlock's own files are removed.\n" if found and not dry_run else ""
+        begun = generations.unfinished(home)
         kept = [
-            path for path in sorted(home.glob("*@*")) if (path / "source").is_dir() and not (path / "current").is_file()
+            one.folder
+            for one in generations.installations(home)
+            if one.source.is_dir() and not one.pointer.is_file() and one not in begun
         ]
         yours = "".join(f"Your own files stay in {path}\n" for path in kept)
         shared = ""
@@ -216,22 +223,57 @@ def _installed(home: Path) -> UsageError | None:
     return UsageError("; ".join(told), where=str(home), remedy=remedy)
 
 
+def _reasons_to_stay(home: Path, cache: Path) -> Iterator[UsageError | BusyError]:
+    """Name what needs patchlock or its cache, the first of each home."""
+    from patchlock.environments import cache_pruning
+
+    for place in cache_pruning.homes(cache, home):
+        if error := _installed(place):
+            yield error
+    if busy := _running(cache):
+        yield busy
+
+
 def _running(cache: Path) -> BusyError | None:
-    """Name another command that runs with the Python of the cache, which is about to be removed; None for none."""
+    """Name another patchlock that works with the cache, or runs with its Python; None for none."""
     from patchlock.core import process
     from patchlock.model.errors import BusyError
 
     place = cache.resolve()
-    for number, words in process.running():
-        if number == os.getpid() or not Path(words[0]).parent.resolve().is_relative_to(place):
+    found = {one.number: one for one in process.running()}
+    ours, number = set(), os.getpid()
+    while number in found and number not in ours:  # the guide and the program of an installer wait for this one
+        ours.add(number)
+        number = found[number].parent
+    for one in found.values():
+        words = _patchlock_words(one.words)
+        uses = bool(words) and _cache_of(one, place) == place
+        if one.number in ours or not (uses or Path(one.words[0]).parent.resolve().is_relative_to(place)):
             continue
-        command = command_lines.joined(words[words.index("-m") + 1 :] if "-m" in words else words)
+        command = command_lines.joined(words or one.words)
         return BusyError(
-            f"another program of patchlock is running: {without_secrets(command)}, process {number}",
+            f"another program of patchlock is running: {without_secrets(command)}, process {one.number}",
             where=str(cache),
             remedy="wait for it to end, or end it, and run the same command again",
         )
     return None
+
+
+def _patchlock_words(words: list[str]) -> list[str]:
+    """Give the command line of a process from the word `patchlock` on; none where it runs something else."""
+    at = 0
+    if Path(words[0]).name.startswith("python"):
+        plain = (number for number, word in enumerate(words) if number and not word.startswith("-"))
+        at = words.index("-m") + 1 if "-m" in words[:-1] else next(plain, 0)
+    return ["patchlock", *words[at + 1 :]] if Path(words[at]).name == "patchlock" else []
+
+
+def _cache_of(one: Running, otherwise: Path) -> Path:
+    """Name the cache that a patchlock uses; `otherwise` where its variables are not known."""
+    if not one.variables:
+        return otherwise
+    caches = Path(one.variables.get("XDG_CACHE_HOME") or Path(one.variables.get("HOME") or "~") / ".cache")
+    return Path(one.variables.get("PATCHLOCK_CACHE_DIR") or caches / "patchlock").expanduser().resolve()
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:

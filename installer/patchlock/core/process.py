@@ -221,17 +221,40 @@ def run_untrusted(*argv: str, env: Mapping[str, str], timeout: float, limit: int
     return Completed(returncode=child.returncode, stdout=bytes(said), stderr="")
 
 
-def running() -> Iterator[tuple[int, list[str]]]:
-    """List the processes of this system, each with its program and arguments; none on Windows."""
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A process of this user."""
+
+    number: int
+    parent: int
+    words: list[str]
+    """Its program and arguments."""
+    variables: Mapping[str, str]
+    """That it was started with; none where the system does not say."""
+
+
+def running() -> Iterator[Running]:
+    """List this user's processes; none on Windows."""
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            words = os.fsdecode((folder / "cmdline").read_bytes()).rstrip("\0").split("\0")
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or is of another user
+            words = _zero_ended(folder / "cmdline")
+            pairs = (one.partition("=") for one in _zero_ended(folder / "environ"))
             if words[0]:  # else it is one of the kernel
-                yield int(folder.name), words
+                yield Running(
+                    number=int(folder.name),
+                    parent=int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]),
+                    words=words,
+                    variables={name: value for name, _, value in pairs},
+                )
     if sys.platform == "darwin":  # has no /proc
-        for line in run_untrusted("ps", "-axo", "pid=,args=", env=environment(), timeout=10).text.splitlines():
-            number, *words = line.split()
-            yield int(number), words
+        told = run_untrusted("ps", "-xo", "pid=,ppid=,args=", env=environment(), timeout=10)
+        for line in told.text.splitlines():
+            number, parent, *words = line.split()
+            yield Running(number=int(number), parent=int(parent), words=words, variables={})
+
+
+def _zero_ended(file: Path) -> list[str]:
+    return os.fsdecode(file.read_bytes()).rstrip("\0").split("\0")
 
 
 def _drain(stream: IO[bytes], said: bytearray, limit: int) -> None:
