@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import Patchlock, Said
 from miniature import World, this_platform
 
+from patchlock.cli._progress import Silent
 from patchlock.core import file_lock
 from patchlock.distributions import wheelhouse
 from patchlock.model.identities import Sha256
+from patchlock.model.installation import Installation
+from patchlock.operations import _session
 
 Face = Callable[..., Said]
 EDITION = b'print("computed on", DEVICE)'
@@ -211,3 +217,23 @@ def test_cleaning_frees_what_it_promises(
     assert all(path.exists() for path in everything)
     said = face("uninstall", "mini").stdout
     assert "kept for the next install: 48.8 KiB of downloads and builds in" in said
+
+
+def test_an_install_that_is_interrupted_before_it_laid_anything_down_leaves_nothing(tmp_path: Path) -> None:
+    installation = Installation(folder=tmp_path / "home" / "mini@tiny")
+    request: Any = SimpleNamespace(
+        installation=installation, home=tmp_path / "home", cache=tmp_path / "cache", source=None
+    )
+    with pytest.raises(KeyboardInterrupt), _session.hold_installation(request, Silent()):
+        assert installation.journal.is_file()
+        raise KeyboardInterrupt
+    assert not installation.folder.exists()
+
+
+def test_a_stage_says_that_it_waits_for_another_patchlock(tmp_path: Path) -> None:
+    installation, said = Installation(folder=tmp_path), list[str]()
+    with contextlib.ExitStack() as other:
+        other.enter_context(file_lock.hold(installation.lock, wait=0))
+        progress: Any = SimpleNamespace(note=lambda _: other.close(), say=said.append)
+        with _session.lock(installation, progress):
+            assert said == ["waiting for another patchlock"]

@@ -252,7 +252,10 @@ def test_another_file_in_the_place_of_a_model_is_not_touched(
     place = listed(tmp_path)["model.bin"]
     place.parent.mkdir(parents=True)
     place.write_bytes(b"my own")
-    assert "another    model.bin" in patchlock("models", "mini").stdout
+    told = patchlock("models", "mini").stdout
+    assert re.search(r"another    model.bin +6 bytes; the catalogue's has ", told)
+    assert f"the app uses what lies in {place}, and --fetch does not touch it\n" in told
+    assert "to have the catalogue's, move it away, then fetch them: patchlock models mini" in told
     done = patchlock("models", "mini", "--fetch")
     assert done.returncode == 1
     assert "error[model]: model.bin of maker/speaks is not the file that lies in its place" in done.stderr

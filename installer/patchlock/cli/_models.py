@@ -147,13 +147,20 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
         width = max(len(_name(one)) for one in files)
         for one in files:
             size = size_text(one.file.bytes) if one.file.bytes else "size not known"
+            if one.state == "different":
+                size = f"{size_text(one.place.stat().st_size)}; the catalogue's has {size}"
             lines.append(f"    {_STATES[one.state]:<9}  {_name(one):<{width}}  {size}")
         is_later = model.base == PACKAGES and not is_installed
         place = "the environment of the app, once it is installed" if is_later else _shown(request, _folder(files[0]))
         lines.append(f"    in {place}")
     if missing:
         command = f"patchlock models {_options.pair_arguments(request)} --fetch"
-        lines += ["", f"{'fetch them' if is_installed else 'fetch them after the install'}: {command}"]
+        fetch = "fetch them" if is_installed else "fetch them after the install"
+        if others := [_shown(request, one.place) for one in missing if one.state == "different"]:
+            it = "it" if len(others) == 1 else "them"
+            lines += ["", f"the app uses what lies in {', '.join(others)}, and --fetch does not touch {it}"]
+            fetch = f"to have the catalogue's, move {it} away, then {fetch}"
+        lines += ["", f"{fetch}: {command}"]
     return lines
 
 

@@ -55,7 +55,6 @@ def uninstall_command(
             return
     progress = _progress.progress(as_json)
     with progress.stage("uninstall"):
-        progress.say("removing files")
         left = lifecycle.uninstall(request, progress, purge=purge)
         progress.say("files are removed")
     if as_json:

@@ -43,10 +43,10 @@ def begun(request: Request, *, needs_source: bool = True) -> Iterator[None]:
     generations.write_journal(installation, Unfinished(source=source))
     try:
         yield
-    except PatchlockError as error:
+    except (PatchlockError, KeyboardInterrupt) as error:
         if isinstance(error, UpstreamError) or not generations.holds_anything(installation, but=installation.journal):
             installation.journal.unlink(missing_ok=True)  # nothing was begun
-        elif installation.journal.exists():  # else all is as it was
+        elif isinstance(error, PatchlockError) and installation.journal.exists():  # else all is as it was
             failure = "; ".join((error.what, *error.evidence))
             generations.write_journal(installation, Unfinished(source=source, failure=failure))
         raise
@@ -64,6 +64,7 @@ def lock(installation: Installation, progress: Progress) -> Iterator[int]:
 
     def waiting() -> None:
         progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
+        progress.say("waiting for another patchlock")
 
     try:
         with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:

@@ -162,6 +162,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     _require_removable(request, purge=purge)
     with _session.hold_installation(request, progress, needs_source=not purge):
         _require_idle(installation)
+        progress.say("removing files")
         if source.exists():
             models.unlink(request)
             in_tree_files.apply_generation(installation, None)
