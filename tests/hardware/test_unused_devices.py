@@ -114,7 +114,7 @@ SEND = (
             ORIN,
             unused(
                 "Jetson Orin (sm_87)",
-                "no profile supports it on linux-aarch64. You can try `--profile cuda13-aarch64` (untested: JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip)",
+                "no profile supports it on linux-aarch64. You can try `patchlock install APP --profile cuda13-aarch64` (untested: JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip)",
             ),
             id="Orin on Thor's JetPack",
         ),
@@ -132,7 +132,7 @@ SEND = (
             linux(Device(vendor="1002", device="74a1"), Device(vendor="1002", device="74a1"), nodes=(KFD,)),
             unused(
                 "Instinct MI300X (gfx942)",
-                "no profile supports it on linux-x86_64. You can try `--profile rocm-linux` (untested: its torch has code for this card)",
+                "no profile supports it on linux-x86_64. You can try `patchlock install APP --profile rocm-linux` (untested: its torch has code for this card)",
             ),
             id="Instinct, which torch has code for",
         ),
@@ -140,7 +140,7 @@ SEND = (
             linux(Device(vendor="1002", device="738c"), container="docker"),
             unused(
                 "Instinct MI100 (gfx908)",
-                "no profile supports it on linux-x86_64. You can try `--profile rocm-linux` (untested: its torch has code for this card; it lacks: /dev/kfd is not there)",
+                "no profile supports it on linux-x86_64. You can try `patchlock install APP --profile rocm-linux` (untested: its torch has code for this card; it lacks: /dev/kfd is not there)",
             ),
             id="Instinct that nobody may open",
         ),
@@ -148,7 +148,7 @@ SEND = (
             linux(Device(vendor="1002", device="73df", name="AMD Radeon RX 6700 XT"), nodes=(KFD,)),
             unused(
                 "Radeon RX 6700 XT (gfx1031)",
-                "no profile supports it on linux-x86_64. You can try `--profile rocm-linux` (untested: its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set)",
+                "no profile supports it on linux-x86_64. You can try `patchlock install APP --profile rocm-linux` (untested: its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set)",
             ),
             id="brother of a chip that torch has code for",
         ),
@@ -198,7 +198,7 @@ def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
     (doubt,) = found.doubts
     hope = "(untested: DirectML runs on every DirectX 12 GPU)"
     assert doubt == (
-        f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999". You can try `--profile directml-onnx` {hope}'
+        f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999". You can try `patchlock install APP --profile directml-onnx` {hope}'
     )
 
 
@@ -206,7 +206,7 @@ def test_unknown_card_on_windows_is_told_what_runs_on_every_card() -> None:
     arc = Device(vendor="8086", device="fffe", name="Intel Arc Z990")
     (doubt,) = chosen(windows(arc)).doubts
     hope = "(untested: DirectML runs on every DirectX 12 GPU)"
-    assert doubt.endswith(f"You can try `--profile directml-vega` {hope}, or `--profile directml-onnx` {hope}")
+    assert doubt.endswith(f"You can try `patchlock install APP --profile directml-vega` {hope}, or `patchlock install APP --profile directml-onnx` {hope}")
     limits = AppLimits(name="demo", refused={"directml-vega": "no"})
     (doubt,) = choose(OUTLINES.values(), windows(arc), CARDS, app=limits).doubts
     assert doubt.endswith(f"You can try `patchlock install demo --profile directml-onnx` {hope}")
@@ -329,7 +329,7 @@ def test_profile_that_might_run_on_a_card_is_not_said_to_fit_it() -> None:
     ],
 )
 def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device, named: str) -> None:
-    tries = "You can try `--profile directml-vega` (untested: DirectML runs on every DirectX 12 GPU)"
+    tries = "You can try `patchlock install APP --profile directml-vega` (untested: DirectML runs on every DirectX 12 GPU)"
     found = chosen(windows(card))
     assert (found.chosen.profile.name, found.doubts) == ("directml-onnx", ())
     (warning,) = found.warnings
@@ -357,7 +357,7 @@ def test_zluda_is_offered_for_radeons_that_the_hip_sdk_reaches(card: Device, why
     (warning,) = chosen(windows(card)).warnings
     offered, _, others = warning.partition("`--profile zluda-rdna4` (untested: ")[2].partition("), or ")
     assert why in offered
-    assert "`--profile directml-vega`" in others
+    assert " --profile directml-vega`" in others
 
 
 def test_intels_graphics_do_not_come_before_a_card() -> None:

@@ -144,11 +144,14 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
     (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
     assert (told["state"], told["running"], told["busy"]) == ("interrupted", False, False)
+    works = "interrupted, the version in use still works"
+    assert face("status").stdout.startswith(f"mini on tiny  {works}. Finish it with: patchlock install mini")
+    assert f"installed  on tiny ({works})\n" in face("info", "mini").stdout
     (tmp_path / "installed" / "mini@tiny" / "current").unlink()
     assert re.search(r"^mini .* tiny \(interrupted\) ", face("list").stdout, re.MULTILINE)
     assert "installed  on tiny (interrupted)\n" in face("info", "mini").stdout
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
-        assert face("status").stdout.startswith("mini on tiny  another patchlock works on it\n")
+        assert face("status").stdout.startswith("mini on tiny  being installed\n")
         assert "installed  on tiny (being installed)\n" in face("info", "mini").stdout
         for command in ("run", "verify", "doctor"):
             said = face(command, "mini")
@@ -204,14 +207,14 @@ def test_an_install_whose_check_fails_is_told_as_failed(locked: World, face: Fac
     why = "1 of 5 checks of mini did not pass; says-where (computes): "
     again = "patchlock install mini --profile tiny"
     told = face("status").stdout
-    assert told.startswith(f"mini on tiny  the last install failed: {why}")
+    assert told.startswith(f"mini on tiny  failed: {why}")
     assert f"Correct the cause, then run: {again}" in told
     assert f"mini is not installed on tiny: its install failed: {why}" in face("verify", "mini").stderr
     assert re.search(r"^mini .* tiny \(failed\) ", face("list").stdout, re.MULTILINE)
     installation = Installation(folder=tmp_path / "installed" / "mini@tiny")
     generations.write_journal(installation, Unfinished(source="/up stream", failure="no"))
     assert face("status").stdout.startswith(
-        f"mini on tiny  the last install failed: no. Correct the cause, then run: {again} --source '/up stream'\n"
+        f"mini on tiny  failed: no. Correct the cause, then run: {again} --source '/up stream'\n"
     )
 
 

@@ -100,7 +100,7 @@ def test_the_guide_shows_what_is_installed_however_narrow_the_terminal_is(
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 def test_the_guide_asks_again_below_the_list_after_a_wrong_answer(patchlock: Patchlock) -> None:
-    code, text = _guided("99\nx\ndemo\nn\nq\n", patchlock)
+    code, text = _guided("99\n\nx\ndemo\nn\nq\n", patchlock)
     assert (code, text.count("This machine: ")) == (0, 2), "the second one is after the app's page"
     wrong = [text.index(f'there is no app "{word}" in the list') for word in ("99", "x")]
     assert wrong == sorted(wrong)
@@ -249,8 +249,17 @@ def test_the_guide_finishes_an_install_that_was_interrupted(
         _, text = _guided("mini\nn\nq\n", patchlock)
     assert re.search(r"^1  mini .* being installed\b", text, re.MULTILINE)
     assert "It is being installed at this moment" in text
+    assert "The version in use still works." in " ".join(text.split())
     assert "Finish its installation" not in text
-    assert "Start it now? [Y/n]" in text, "an earlier version is in use"
+    assert "Start it now? [Y/n]" in text
+    (tmp_path / "installed" / "mini@tiny" / "journal").write_text("failed: the index has no such file\n")
+    assert "why: the index has no such file" in " ".join(_guided("mini\nn\nq\n", patchlock)[1].split())
+    (tmp_path / "installed" / "mini@tiny" / "journal").unlink()
+    (file,) = (tmp_path / "installed" / "mini@tiny" / "environments").glob("*/pyvenv.cfg")
+    (running,) = file_lock.share(file)
+    _, text = _guided("mini\n\nq\n", patchlock)
+    os.close(running)
+    assert "It runs already. Start it a second time? [y/N]" in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

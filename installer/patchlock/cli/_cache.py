@@ -127,7 +127,8 @@ def clean_command(
 ) -> None:
     """Remove old versions of installed apps, and downloads and builds that no installation needs.
 
-    The version in use stays; `patchlock rollback` cannot go back to one that was removed.
+    The version in use stays; `patchlock rollback` cannot go back to one that was removed. It asks before it removes
+    versions, and does not ask about downloads and builds.
 
     \b
     Example:

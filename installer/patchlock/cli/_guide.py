@@ -35,7 +35,7 @@ _LEGEND = {
     "Memory": "Memory: the least that it takes; some uses take more.",
 }
 _ON_A_GPU = "*"
-_LEAVE = {"q", "quit", "exit", ""}
+_LEAVE = {"q", "quit", "exit"}
 _HELP = {"h", "help", "?"}
 
 
@@ -97,10 +97,11 @@ def _choice(here: Sequence[AppOverview]) -> tuple[str, AppOverview | None]:
     """Ask until the answer is an app, or a word to leave or to get help; the list stays on the screen."""
     named = {one.app.name: one for one in here} | {str(number): one for number, one in enumerate(here, 1)}
     while True:
-        word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
+        word = click.prompt("\nNumber of an app, h for help, q to leave", default="", show_default=False).strip()
         if word in named or word.lower() in _LEAVE | _HELP:
             return word.lower(), named.get(word)
-        _output.echo(f'there is no app "{word}" in the list')
+        if word:
+            _output.echo(f'there is no app "{word}" in the list')
 
 
 def _help() -> str:
@@ -119,10 +120,11 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
     from patchlock.cli._models import licences
 
     app, there = seen.app, _unfinished_first(found) if found else None
+    failure = f"\nwhy: {there.unfinished.failure}" if there and there.unfinished.failure else ""
     memory = [str(verdict) if verdict.is_enough is False else verdict.need_text for verdict in seen.memory]
     rows = {
         "here": _info.here(seen),
-        **({"installed": f"on {_list.profiles_text(found)}"} if found else {}),
+        **({"installed": f"on {_list.profiles_text(found)}{failure}"} if found else {}),
         **dict(_info.download(seen, is_current=there is not None and there.state == "current")),
         **({"memory": "\n".join(memory)} if memory else {}),
         **({"needs": "\n".join(seen.needs)} if seen.needs else {}),
@@ -136,7 +138,8 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         _pause()
         return
     if there and there.is_busy:
-        _output.echo("\nIt is being installed at this moment: another patchlock works on it.")
+        meanwhile = " The version in use still works." if there.used else ""
+        _output.echo(f"\nIt is being installed at this moment: another patchlock works on it.{meanwhile}")
         if not _options.profiles_of(app.name):
             _pause()
             return
@@ -162,7 +165,9 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         if _agreed(f"Download its models now ({missing})?", seen, *fetch) and _run(*fetch):
             _pause()
             return
-    if _agreed("Start it now?", seen, "run", *pair):
+    is_running = any(one.is_running for one in found)
+    question = "It runs already. Start it a second time?" if is_running else "Start it now?"
+    if _agreed(question, seen, "run", *pair, default=not is_running):
         _start(*pair)
         _pause()
 
@@ -257,7 +262,7 @@ def _pause() -> None:
         click.Abort: the answer is to leave.
     """
     answer = click.prompt("\nPress Enter to go on", default="", show_default=False, prompt_suffix=" ")
-    if answer.strip().lower() in _LEAVE - {""}:
+    if answer.strip().lower() in _LEAVE:
         raise click.Abort
 
 
@@ -323,7 +328,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
     need = _least_memory(seen)
     lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
-    installed = (_list.how_unfinished(there) or "installed") if there else ""
+    installed = (_list.how_unfinished(there).partition(",")[0] or "installed") if there else ""
     size = _output.size(need.takes) if need else "not known"
     size += _ON_A_GPU if need and need.basis else ""
     memory = f"{size} {'GPU' if need.is_device else 'RAM'}" if need and not need.basis else size

@@ -101,7 +101,7 @@ def standing(root: Path) -> dict[str, list[InstallationState]]:
 
 
 def how_unfinished(one: InstallationState) -> str:
-    """Say in a word or two that an install has not finished; "" where it has."""
+    """Say that an install has not finished, as `how_far` does; "" where it has."""
     return _options.how_far(one.installation) if one.is_busy or one.state == "interrupted" else ""
 
 

@@ -560,12 +560,12 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
 
 
 def how_far(begun: Installation) -> str:
-    """Say in a word or two how an install stands that has not finished."""
+    """Say in a word or two how an install stands that has not finished, and after a comma what can be used meanwhile."""
     from patchlock.environments import generations
 
-    if generations.is_busy(begun):
-        return "being installed"
-    return "failed" if generations.read_journal(begun).failure else "interrupted"
+    ended = "failed" if generations.read_journal(begun).failure else "interrupted"
+    works = ", the version in use still works" if generations.current(begun) else ""
+    return f"{'being installed' if generations.is_busy(begun) else ended}{works}"
 
 
 def profiles_of(app: str) -> list[str]:

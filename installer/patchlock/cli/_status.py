@@ -60,9 +60,8 @@ def _name(one: InstallationState) -> str:
 
 def _text(one: InstallationState, *, exact: bool) -> str:
     running = ["running"] if one.is_running else []
-    busy = ["another patchlock works on it"] if one.is_busy else []
-    unfinished = one.is_busy and one.state == "interrupted"  # what works on it finishes it
-    lines = ["; ".join([*running, *busy, *([] if unfinished else [_state(one)])])]
+    told = _options.how_far(one.installation) if one.is_busy else _state(one)
+    lines = ["; ".join([*running, told])]
     if one.failed_verify is not None:
         again = f"patchlock verify {one.installation.app} --profile {one.installation.profile}"
         lines.append(f"{failed(one.failed_verify)}; see whether it passes now with: {again}")
@@ -89,10 +88,10 @@ def _state(one: InstallationState) -> str:
         case "unlisted":
             return _UNLISTED
         case "interrupted":
-            works = "; the version in use still works" if one.used else ""
+            works = ", the version in use still works" if one.used else ""
             if known.failure:
-                return f"the last install failed: {known.failure}{works}. Correct the cause, then run: {install}"
-            return f"the last install did not finish{works}. Finish it with: {install}"
+                return f"failed{works}: {known.failure}. Correct the cause, then run: {install}"
+            return f"interrupted{works}. Finish it with: {install}"
         case "removed":
             return f"uninstalled; your files are in {one.installation.source}"
 

@@ -273,8 +273,7 @@ def _stopped(one: _Device, best: Accepted, host: Host) -> str:
 
 def _to_try(tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
     """Give the command for each profile that can be tried."""
-    install = f"patchlock install {app.name} " if app.name else ""
-    each = [f"`{install}--profile {name}` ({why})" for name, why in tries]
+    each = [f"`patchlock install {app.name or 'APP'} --profile {name}` ({why})" for name, why in tries]
     return f". You can try {', or '.join(each)}" if each else ""
 
 
