@@ -224,9 +224,13 @@ def test_an_install_that_is_interrupted_before_it_laid_anything_down_leaves_noth
     request: Any = SimpleNamespace(
         installation=installation, home=tmp_path / "home", cache=tmp_path / "cache", source=None
     )
-    with pytest.raises(KeyboardInterrupt), _session.hold_installation(request, Silent()):
+
+    def stop() -> None:
         assert installation.journal.is_file()
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), _session.hold_installation(request, Silent()):
+        stop()
     assert not installation.folder.exists()
 
 

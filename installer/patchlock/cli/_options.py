@@ -560,7 +560,7 @@ def several(app: str, profiles: Sequence[str]) -> UsageError:
 
 
 def how_far(begun: Installation) -> str:
-    """Say in a word or two how an install stands that has not finished, and after a comma what can be used meanwhile."""
+    """Say in a word or two how an install stands that has not finished; after a comma, what works meanwhile."""
     from patchlock.environments import generations
 
     ended = "failed" if generations.read_journal(begun).failure else "interrupted"
