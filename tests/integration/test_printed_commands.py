@@ -152,6 +152,7 @@ OTHERS_OF_MESSAGES = {
     r"(nvidia-smi|rocminfo|lsmod|modinfo|mokutil|ldconfig|df|dkms|dpkg-query|uname|getconf|ls|test|grep|printenv)\b": (
         "shows what a machine with that hardware or system has; tests/hardware/test_troubles.py checks its shell"
     ),
+    r"(cat /proc/sys|lspci|ubuntu-drivers devices)\b": "the same",
     r"docker ": "needs Docker, and a machine with that hardware",
     r"\{python\} |python3? |pip install --user$|conda ": "needs the app's or the reader's own Python",
     r"git (-C X )?(--version|status|log|config --get|apply$|stash pop$)|(X diff|journalctl|ulimit) ": (
