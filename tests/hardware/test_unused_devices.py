@@ -355,7 +355,7 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
 )
 def test_zluda_is_offered_for_radeons_that_the_hip_sdk_reaches(card: Device, why: str) -> None:
     (warning,) = chosen(windows(card)).warnings
-    offered, _, others = warning.partition("`--profile zluda-rdna4` (untested: ")[2].partition("), or ")
+    offered, _, others = warning.partition(" --profile zluda-rdna4` (untested: ")[2].partition("), or ")
     assert why in offered
     assert " --profile directml-vega`" in others
 
