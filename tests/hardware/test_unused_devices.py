@@ -206,7 +206,10 @@ def test_unknown_card_on_windows_is_told_what_runs_on_every_card() -> None:
     arc = Device(vendor="8086", device="fffe", name="Intel Arc Z990")
     (doubt,) = chosen(windows(arc)).doubts
     hope = "(untested: DirectML runs on every DirectX 12 GPU)"
-    assert doubt.endswith(f"You can try `patchlock install APP --profile directml-vega` {hope}, or `patchlock install APP --profile directml-onnx` {hope}")
+    assert doubt.endswith(
+        f"You can try `patchlock install APP --profile directml-vega` {hope}, "
+        f"or `patchlock install APP --profile directml-onnx` {hope}"
+    )
     limits = AppLimits(name="demo", refused={"directml-vega": "no"})
     (doubt,) = choose(OUTLINES.values(), windows(arc), CARDS, app=limits).doubts
     assert doubt.endswith(f"You can try `patchlock install demo --profile directml-onnx` {hope}")
@@ -329,7 +332,9 @@ def test_profile_that_might_run_on_a_card_is_not_said_to_fit_it() -> None:
     ],
 )
 def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device, named: str) -> None:
-    tries = "You can try `patchlock install APP --profile directml-vega` (untested: DirectML runs on every DirectX 12 GPU)"
+    tries = (
+        "You can try `patchlock install APP --profile directml-vega` (untested: DirectML runs on every DirectX 12 GPU)"
+    )
     found = chosen(windows(card))
     assert (found.chosen.profile.name, found.doubts) == ("directml-onnx", ())
     (warning,) = found.warnings
