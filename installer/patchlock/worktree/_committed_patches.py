@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         return None
     states, start = _before(tree, wanted, commit, there)
     whole = {
-        name: max((_changes(_apply(tree, wanted, patches, one, evaluator)) for one in start or states), default=0)
+        name: max(
+            (_changes(_apply(tree, wanted, patches, one, evaluator)) for one in ([start] if start else states)),
+            default=0,
+        )
         for name, patches in there
     }
     for before in states:
@@ -80,7 +84,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
                 if _distance(tree, wanted, commit, patched) >= _distance(tree, wanted, commit, mine):
                     return None
             return Committed(profile=name, upstream=before, patched=patched)
-    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (own == [] or wanted.profile):
+    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
@@ -116,7 +120,7 @@ def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
 
 def _before(
     tree: Tree, wanted: PatchSet, commit: CommitId, there: Iterable[tuple[str, Sequence[Patch]]]
-) -> tuple[list[CommitId], list[CommitId]]:
+) -> tuple[list[CommitId], CommitId | None]:
     """Find the commits behind one in which the files of patches are in different states, the newest of each state.
 
     Returns:
@@ -126,21 +130,22 @@ def _before(
     asked = ("merge-base", seen or "", commit)
     shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""
     words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *([f"^{shared}"] if shared else []))
-    commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split()
-    start = [shared] if shared else []
+    commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split() + ([shared] if shared else [])
     listed = trees.entries(tree.repository, commit)
     below = [path.relative_to(wanted.directory) for path in listed if path.is_relative_to(wanted.directory)]
-    paths = sorted({wanted.directory / path for _, patches in there for path in targets.candidates(patches, below)})
-    names = "".join(f"{one}:{path}\n" for one in (*commits, *start) for path in paths)
-    answers = git("cat-file", "--batch-check=%(objectname)", repository=tree.repository, stdin=names.encode())
-    blobs = [line if " " not in line else "" for line in answers.text.splitlines()]  # `NAME missing`
-    states = {
-        tuple(blobs[at * len(paths) : (at + 1) * len(paths)]): one
-        for at, one in reversed([*enumerate((*commits, *start))])
-    }
-    order = {one: at for at, one in enumerate((*commits, *start))}
-    newest = sorted(states.values(), key=order.__getitem__)[:_MOST_STATES]
-    return [CommitId(one) for one in dict.fromkeys((*newest, *start))], [CommitId(one) for one in start]
+    candidates = sorted({path for _, patches in there for path in targets.candidates(patches, below)})
+    paths = [name for path in candidates if b"\n" not in (name := os.fsencode(wanted.directory / path))]
+    names = b"".join(b"%s:%s\n" % (one.encode(), path) for one in commits for path in paths)
+    answers = git(
+        "cat-file", "--batch-check=%(objectname)", repository=tree.repository, stdin=names
+    ).stdout.splitlines()
+    blobs = [b"" if line.endswith(b" missing") else line for line in answers]
+    newest: dict[tuple[bytes, ...], str] = {}
+    for at, one in enumerate(commits):
+        newest.setdefault(tuple(blobs[at * len(paths) : (at + 1) * len(paths)]), one)
+    states = [CommitId(one) for one in newest.values()][:_MOST_STATES]
+    start = CommitId(shared) if shared else None
+    return states + ([start] if start and start not in states else []), start
 
 
 def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
