@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from pathlib import PurePosixPath
 
 import pytest
 from conftest import ROOT
 
 from patchlock.catalogue.reader import Catalogue
 from patchlock.patches.ops._diffs import AddFile
+from patchlock.patches.postconditions._device import WithoutCuda
 
 CATALOGUE = Catalogue(root=ROOT)
 PATCHES = {patch.id: patch for patch in CATALOGUE.app("diffrhythm2").patches}
@@ -214,6 +216,13 @@ def test_a_value_that_names_no_device_is_told_once(
 )
 def test_what_a_device_lacks_is_patched_there_alone(patch: str, profiles: tuple[str, ...]) -> None:
     assert PATCHES[patch].profiles == profiles
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps", "privateuseone:0", "xpu"])
+def test_the_check_of_devices_finds_nothing_in_it(device: str) -> None:
+    op = PATCHES["compute-device-helper"].op
+    assert isinstance(op, AddFile)
+    assert WithoutCuda(device=device).problems(PurePosixPath("compute_device.py"), op.content.encode()) == ()
 
 
 def test_metal_is_given_where_the_profile_says_so(

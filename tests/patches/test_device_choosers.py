@@ -45,6 +45,24 @@ CHANGES = [
     ),
     pytest.param(
         MPS,
+        'def f(x, use_cuda):\n    d = x.device\n    if use_cuda:\n        d = "cuda"\n    return d\n',
+        'def f(x, use_cuda):\n    d = x.device\n    if use_cuda:\n        d = "mps"\n    return d\n',
+        id="a-wish-alone",
+    ),
+    pytest.param(
+        MPS,
+        'def f(cuda=False, d="cpu"):\n    if cuda:\n        d = "cuda"\n    return x.to(d)\n',
+        'def f(cuda=False, d="cpu"):\n    if cuda:\n        d = "mps"\n    return x.to(d)\n',
+        id="a-wish-alone-beside-a-default",
+    ),
+    pytest.param(
+        DML,
+        "if args.use_cuda:\n    x = x.cuda()\n",
+        'if args.use_cuda:\n    x = x.to("privateuseone:0")\n',
+        id="a-wish-on-the-command-line",
+    ),
+    pytest.param(
+        MPS,
         chosen('torch.cuda.is_available() and not (args.cpu or k.get("cpu"))'),
         chosen(
             'torch.cuda.is_available() and not (args.cpu or k.get("cpu"))',
@@ -181,6 +199,7 @@ LEFT = [
         f'{WHISPER}t = "float16" if torch.cuda.is_available() else "int8"\nm = WhisperModel(name, compute_type=t)\n',
         id="it-knows-the-precision-of-the-cpu",
     ),
+    pytest.param(DML, 'has_leak = has_execution_provider("cuda") and version() > 1\n', id="a-provider"),
     pytest.param(MPS, f'{WHISPER}o = {{"device": "cpu"}}\nm = WhisperModel(name, **o)\n', id="a-mapping-with-the-cpu"),
     pytest.param(MPS, f'{WHISPER}o = {{"kinds": 3}}\nm = WhisperModel(o["cuda"], *o, **o)\n', id="no-device"),
 ]  # fmt: skip
@@ -211,13 +230,16 @@ CPU_IF_ASKED = [
     pytest.param(f'return (use_gpu and {ASK} and "cuda") or "cpu"', id="and-or"),
     pytest.param(f'return ["cpu", "cuda"][int(use_gpu and {ASK})]', id="list"),
     pytest.param(f'return {{False: "cpu", True: "cuda"}}[use_gpu and {ASK}]', id="mapping"),
+    pytest.param('return "cuda" if use_gpu else "cpu"', id="wish"),
+    pytest.param('d = "cpu"\nif use_gpu:\n    d = "cuda"\nreturn d', id="wish-late"),
+    pytest.param('gpus = torch.cuda.device_count() if use_gpu else 0\nreturn "cuda" if gpus else "cpu"', id="number"),
 ]
 
 
 @pytest.mark.parametrize("body", CPU_IF_ASKED)
 def test_without_cuda_the_gpu_is_taken_unless_somebody_asks_for_the_cpu(body: str) -> None:
     after = patched(XPU, function(body).encode())
-    names = {"torch": SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))}
+    names = {"torch": SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False, device_count=lambda: 0))}
     exec(after, names)
     assert [names["f"](use_gpu) for use_gpu in (True, False)] == ["xpu", "cpu"]  # type: ignore[operator]
     assert ensure_of(XPU).problems(PATH, after) == ()
@@ -302,6 +324,16 @@ ALONE += [
         f"if {ASK}:\n    net = net.cuda()\nnet(x.cuda() if {ASK} else x)\n",
         'if torch.xpu.is_available():\n    net = net.to("xpu")\nnet(x.to("xpu") if torch.xpu.is_available() else x)\n',
         id="moved-in-an-expression",
+    ),
+    pytest.param(
+        f'u = True if {ASK} else False\nif u:\n    x = x.cuda(0)\n',
+        f'u = True if {ASK} else False\nif torch.xpu.is_available():\n    x = x.to("xpu")\n',
+        id="answer-in-other-words",
+    ),
+    pytest.param(
+        f'def f():\n    if {ASK}:\n        return "cuda"\n    if mps():\n        return "mps"\n    else:\n        return "cpu"\n',
+        f'def f():\n    if {ASK}:\n        return "cuda"\n    if mps():\n        return "mps"\n    else:\n        return "xpu"\n',
+        id="another-gpu-and-then-the-cpu",
     ),
     pytest.param('from torch.cuda import is_available as ok\nd = "cuda" if ok() else "cpu"\n', 'from torch.cuda import is_available as ok\nd = "xpu"\n', id="by-another-name"),
     pytest.param(
@@ -415,6 +447,7 @@ def test_the_ensure_sees_that_the_device_is_not_reached(text: str, line: int) ->
 REFUSED = [
     pytest.param(f'use_gpu = use_gpu and {ASK}\nreturn "cuda" if use_gpu else "cpu"', 3, id="answer"),
     pytest.param(f'use_gpu &= {ASK}\nif use_gpu:\n    d = "cuda"\nelse:\n    d = "cpu"\nreturn d', 3, id="answer-added"),
+    pytest.param(f'def g(d="cpu", no=False):\n    if {ASK} and not no:\n        d = "cuda"\n    return d', 2, id="default"),
     pytest.param(f'no_gpu = not use_gpu or not {ASK}\nreturn "cpu" if no_gpu else "cuda"', 3, id="contrary-answer"),
     pytest.param(f'if not {ASK}:\n    use_gpu = False\nreturn "cuda" if use_gpu else "cpu"', 4, id="answer-before"),
     pytest.param(
@@ -423,9 +456,7 @@ REFUSED = [
         id="wish-that-is-an-answer",
     ),
     pytest.param(f'ok = False\nif {ASK}:\n    ok = True\nreturn "cuda" if ok else "cpu"', 5, id="answer-by-branches"),
-    pytest.param(
-        'gpus = torch.cuda.device_count() if use_gpu else 0\nreturn "cuda" if gpus else "cpu"', 3, id="number"
-    ),
+    pytest.param(f'gpu = True if {ASK} or no else use_gpu\nreturn "cuda" if gpu else "cpu"', 3, id="answer-or-wish"),
     pytest.param('return "cuda" if (torch.cuda.device_count() > 0) * use_gpu else "cpu"', 2, id="product"),
     pytest.param(f'return use_gpu and {ASK} and "cuda" or device or "cpu"', 2, id="and-or-or"),
     pytest.param(f'return device or ({ASK} and "cuda") or "cpu"', 2, id="or-and-or"),

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TypeGuard
 
 from patchlock.model.backends import CUDA_HALVES, CUDA_OR_CPU, CUDA_OR_CPU_MODELS, ONNX_MEMORY
-from patchlock.patches.postconditions._answers import Answers, unmatched
+from patchlock.patches.postconditions._answers import Answers, owner_of, unmatched
 from patchlock.patches.postconditions._for_libraries import only_for_libraries
 from patchlock.patches.postconditions._moved import stays
 from patchlock.patches.postconditions._newer_python import parse
@@ -35,7 +35,7 @@ _WORDS = re.compile(
     "|len|add_argument|Path|open|import_module|__import__|find_spec|(CUDA)?Extension|run|check_output|Popen|system|library"
     "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)|Info|toast|success"
     "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
-    "|Tab|TabItem|Accordion|display"
+    "|Tab|TabItem|Accordion|display|.*[Pp]roviders?"
 )
 _SAYS_LIBRARY = re.compile("(?i)ctranslate ?2|faster.?whisper|whisperx")
 _LIBRARIES = frozenset(known.split(".")[0] for known in CUDA_OR_CPU)
@@ -93,7 +93,7 @@ class WithoutCuda:
         origins = absent.origins
         answers = Answers(tree, absent)
         libraries = [name for name, origin in origins.items() if origin.split(".")[0] in _LIBRARIES]
-        marked = _marked(data, [*functions, kind, *answers.words, *libraries])
+        marked = _marked(data, [*functions, kind, owner_of(kind), *answers.words, *libraries])
         reached = absent.reached(tree.body, marked)
         for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):

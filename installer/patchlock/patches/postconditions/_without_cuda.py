@@ -13,6 +13,7 @@ _SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
 _IMPORTERS = ("import_module", "__import__")
 _DRIVER = re.compile(r"(.*/)?nvidia-smi(\s.*)?|/(dev|proc)/.*nvidia.*")
 _QUESTIONS = (".cuda.is_available", ".cuda.device_count")
+_WISH = re.compile(r"_*(use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?enabled")
 _QUESTION = re.compile(r"(is|has|use|using|with|enable|detect|check|can)_|avail|enabled")
 
 
@@ -113,6 +114,10 @@ class Machine:
                 return decisive if decisive in ends else None if None in ends else not decisive
             case ast.NamedExpr(value=value):
                 return self.outcome(value)
+            case ast.IfExp(test=choice, body=body, orelse=orelse):
+                first = self.outcome(choice)
+                ends = {self.outcome(end) for end, which in ((body, True), (orelse, False)) if first is not (not which)}
+                return ends.pop() if len(ends) == 1 else None
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._comparison(left, op, right)
             case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[prefix]):
@@ -216,11 +221,18 @@ class Machine:
         self._open.add(name)
         ends = {self.outcome(value) for value in self.values.get(name, ())}
         self._open.discard(name)
+        if self.kind != "cpu" and _WISH.fullmatch(name.lower()) and not self._is_answered(name):
+            return None  # somebody wants a card, and the machine's own will do
         if ends:
             is_known = ends == {False} and any(self._is_telling(value) for value in self.values[name])
             is_known |= ends == {False} and (name.lower() == "cuda" or self.asks(name))
             return False if is_known else None
         return False if name.lower() == "cuda" or self.asks(name) else None
+
+    def _is_answered(self, name: str) -> bool:
+        """Tell whether a question for CUDA is among what the file makes a name of."""
+        nodes = (node for value in self.values.get(name, ()) for node in ast.walk(value))
+        return any(isinstance(node, ast.Call) and self.outcome(node) is False for node in nodes)
 
     def _is_telling(self, value: ast.expr) -> bool:
         return not isinstance(value, ast.Constant)

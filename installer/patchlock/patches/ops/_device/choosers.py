@@ -193,6 +193,8 @@ def _behind(guards: Guards, spot: Spot) -> list[ast.stmt]:
         spot = spot.around
         siblings, at = _siblings(spot)
         rest = [*rest, *siblings[at + 1 :]]
+    while rest and isinstance(rest[-1], ast.If) and rest[-1].orelse:  # other GPUs, and then the CPU
+        rest = [*rest, *rest[-1].orelse]
     return [] if any(kind_of(node) == guards.kind for one in rest for node in ast.walk(one)) else rest
 
 

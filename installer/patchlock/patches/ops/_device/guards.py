@@ -21,6 +21,8 @@ _DEVICE = re.compile(rf"({_KINDS})(:\d+)?")
 _FLAG = re.compile(
     r"_*((is|has|use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?(is_)?(avail|available|enabled))"
 )
+_WANTED = re.compile(r"_*(use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?enabled")
+"""Those of them that say what somebody wants, if nothing in the file says that they tell what is there."""
 _ASKED = re.compile(
     r"_*(is|has|detect|check|use|can_use)_(cuda|gpu)(_\w+)?|(\w+_)?(cuda|gpu)_(is_)?(available|enabled)"
 )
@@ -103,6 +105,9 @@ class Guards:
                 return enough(self.rules_out(value, truth) for value in values)
             case ast.NamedExpr(value=value):
                 return self.rules_out(value, truth)
+            case ast.IfExp(test=choice, body=body, orelse=orelse):
+                ends = ((body, True), (orelse, False))
+                return all(self.rules_out(choice, which) or self.rules_out(end, truth) for end, which in ends)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._compared(left, op, right, truth)
             case ast.Constant(value=value):
@@ -276,6 +281,8 @@ def guards_of(bindings: Bindings, kind: str) -> Guards:
     counts = {name for name in names & values.keys() if _are_counts(first, values[name])}
     flags |= {name for name in names & values.keys() if _are_flags(first, values[name])}
     flags -= {name for name in flags & values.keys() if not all(_may_be(first, value) for value in values[name])}
+    if kind != "cpu":  # where somebody wants a card, the machine's own will do
+        flags -= {name for name in flags if _WANTED.fullmatch(name.lower()) and not _asks(first, values.get(name, ()))}
     return Guards(
         kind=kind,
         is_absent=True,
@@ -293,6 +300,12 @@ def guards_of(bindings: Bindings, kind: str) -> Guards:
 
 def _are_counts(guards: Guards, values: Iterable[ast.expr]) -> bool:
     return any(map(guards.counted, values)) and all(guards.counted(v) or _is_nothing(v) for v in values)
+
+
+def _asks(guards: Guards, values: Iterable[ast.expr]) -> bool:
+    """Tell whether a question for CUDA is among what values are made of."""
+    nodes = (node for value in values for node in ast.walk(value))
+    return any(isinstance(node, ast.Call) and guards.is_question(node) for node in nodes)
 
 
 def _are_flags(guards: Guards, values: Iterable[ast.expr]) -> bool:

@@ -469,8 +469,12 @@ class Search:
             wanted = self._wishes(spot, branches.test)
             if branches.are_around and wanted and _names(branches.others, ast.Store) & _names(wanted, ast.Load):
                 wanted = None
+            by_default = {id(inner) for _, value in branches.defaults for inner in ast.walk(value)}
             for literal in literals:
                 change = device_changes.text(self.module, literal, self.device)
+                if wanted and id(literal) in by_default:  # where there are no names of parameters yet
+                    self._decide(literal, None, is_settled=False, why=_UNREACHABLE)
+                    continue
                 if wanted:
                     code = f'"{self.device}" if {joined(wanted)} else {self.module.segment(literal)}'
                     change = device_changes.code(self.module, literal, code) or change

@@ -25,7 +25,7 @@ _TEXTS = re.compile(
     "|len|add_argument|Path|open|import_module|__import__|find_spec|(CUDA)?Extension|run|check_output|Popen|system|library"
     "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)|Info|toast|success"
     "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
-    "|Tab|TabItem|Accordion|display"
+    "|Tab|TabItem|Accordion|display|.*[Pp]roviders?"
 )
 """Functions for which a text is a text."""
 _LOOKUPS = {"get", "getenv", "pop", "setdefault"}

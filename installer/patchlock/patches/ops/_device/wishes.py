@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
 
 from patchlock.patches.ops._device.changes import only_asks
 from patchlock.patches.ops._device.guards import Guards, kind_of
 from patchlock.patches.ops.syntax import last_name
 
-_WANTED = re.compile(r"_*(use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?enabled")
-"""Flags that say what somebody wants, if nothing in the file says that they tell what is there."""
 _OF_THE_MACHINE = frozenset({"torch", "sys", "platform", "os"})
 _OF_THE_USER = frozenset({"environ", "getenv", "argv"})
 _PLAIN = (
@@ -33,8 +30,6 @@ def wishes(guards: Guards, test: ast.expr, given: Mapping[str, ast.expr]) -> lis
         Code that can stand in the test's place, all of which has to be true: nothing where CUDA alone decides. None
         where something else does that cannot stand there.
     """
-    if isinstance(test, ast.Name | ast.Attribute) and not guards.values.get(last_name(test)):
-        return []  # whoever gives it a value may have asked for CUDA
     return _wishes(guards, test, given, truth=True)
 
 
@@ -52,6 +47,10 @@ def _wishes(guards: Guards, test: ast.expr, given: Mapping[str, ast.expr], *, tr
             return _wishes(guards, value, given, truth=truth)
         case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is truth:
             return _all(_wishes(guards, value, given, truth=truth) for value in values)
+        case ast.IfExp(test=choice, body=body, orelse=ast.Constant(value=value)) if truth and not value:
+            return _all(_wishes(guards, part, given, truth=True) for part in (choice, body))
+        case ast.IfExp():
+            return None
         case ast.BoolOp(values=values) if is_ruled_out:
             return [] if _all(_wishes(guards, value, given, truth=truth) for value in values) == [] else None
         case ast.Name() | ast.Attribute() if is_ruled_out:
@@ -75,7 +74,7 @@ def _of_flag(guards: Guards, flag: ast.Name | ast.Attribute, given: Mapping[str,
     said = guards.values.get(name, ())
     others = dataclasses.replace(guards, values={key: value for key, value in guards.values.items() if key != name})
     if not any(map(guards.asks, said)):
-        return [flag] if _WANTED.fullmatch(name.lower()) else []
+        return []
     if all(_wishes(others, value, {}, truth=True) == [] for value in said):
         return []
     return _wishes(others, given[name], given, truth=True) if name in given else None
