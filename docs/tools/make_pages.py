@@ -101,7 +101,7 @@ def command_pages() -> Iterator[tuple[str, str]]:
     for name, command in _commands(patchlock):
         page = "index-command" if name == "index" else name  # commands/index.md is the list of all
         rows.append(f"| [`{name}`]({page}.md) | {_cell(command.get_short_help_str(limit=200))} |")
-        parts = [f"# patchlock {name}", *_about(command, f"patchlock {name}")]
+        parts = [f"# {name}", *_about(command, f"patchlock {name}")]
         if isinstance(command, click.Group):
             for sub, one in _commands(command):
                 parts += [f"## patchlock {name} {sub}", *_about(one, f"patchlock {name} {sub}")]
