@@ -23,7 +23,8 @@ from screen import Screen, svg
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "images" / "demo.svg"
-COLUMNS = 80
+COLUMNS = 56
+"""So few that its type is still 10 px where it takes the width of a phone."""
 _INSTALL, _RUN = "./install.sh demo", "~/.local/share/patchlock/bin/patchlock run demo"
 
 
