@@ -354,6 +354,8 @@ def test_what_a_remedy_needs_is_what_its_commands_use(name: str) -> None:
     for remedy in ENTRIES[name].remedies:
         text = "\n".join(remedy.commands)
         assert ("sudo " in text) == ("sudo" in remedy.needs)
+        is_for_all = re.search(r"Add-MpPreference|HKLM:.*-Value|winget (install|upgrade) (?!.*Gyan\.FFmpeg)", text)
+        assert not is_for_all or "administrator" in remedy.needs
         assert set(remedy.needs) <= set(NEEDS)
         assert "sudo" not in remedy.proof
 

@@ -212,7 +212,7 @@ def test_commands_that_get_compilers_can_be_pasted_into_powershell(
         _tools.require(["cmake", "ninja"], "the build of delta 1.0", str(tmp_path))
     assert str(caught.value) == (
         "cmake and ninja must be there for the build of delta 1.0; "
-        "install it: `winget install --id Kitware.CMake; winget install --id Ninja-build.Ninja`"
+        "install it in PowerShell as administrator: `winget install --id Kitware.CMake; winget install --id Ninja-build.Ninja`"
     )
 
 

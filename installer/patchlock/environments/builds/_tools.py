@@ -41,6 +41,8 @@ _GET: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Source: the package lists of Debian 12, Homebrew and winget; the pages that stand above."""
+_FOR_ALL_USERS = frozenset({"cl", "cmake", "nvcc"})
+"""What only an administrator can install on Windows."""
 
 
 def require(programs: Iterable[str], what: str, path: str) -> None:
@@ -61,7 +63,9 @@ def require(programs: Iterable[str], what: str, path: str) -> None:
         unknown = [name for name in missing if name not in known]
         also = f"install {', '.join(unknown)} and make sure that it is on PATH" if unknown else ""
         pasted = command_lines.sequence(commands, windows=sys.platform == "win32")
-        remedy = "; ".join(filter(None, [f"install it: `{pasted}`" if commands else "", also]))
+        needs_rights = sys.platform == "win32" and not _FOR_ALL_USERS.isdisjoint(missing)
+        where = " in PowerShell as administrator" if needs_rights else ""
+        remedy = "; ".join(filter(None, [f"install it{where}: `{pasted}`" if commands else "", also]))
         raise ProgramMissingError(f"{' and '.join(missing)} must be there for {what}", remedy=remedy)
 
 
