@@ -326,7 +326,7 @@ ALONE += [
         id="moved-in-an-expression",
     ),
     pytest.param(
-        f'u = True if {ASK} else False\nif u:\n    x = x.cuda(0)\n',
+        f"u = True if {ASK} else False\nif u:\n    x = x.cuda(0)\n",
         f'u = True if {ASK} else False\nif torch.xpu.is_available():\n    x = x.to("xpu")\n',
         id="answer-in-other-words",
     ),

@@ -116,8 +116,8 @@ class Machine:
                 return self.outcome(value)
             case ast.IfExp(test=choice, body=body, orelse=orelse):
                 first = self.outcome(choice)
-                ends = {self.outcome(end) for end, which in ((body, True), (orelse, False)) if first is not (not which)}
-                return ends.pop() if len(ends) == 1 else None
+                taken = {self.outcome(end) for end, which in ((body, False), (orelse, True)) if first is not which}
+                return taken.pop() if len(taken) == 1 else None
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._comparison(left, op, right)
             case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[prefix]):
