@@ -244,3 +244,14 @@ def test_missing_program_says_where_it_was_looked_for(monkeypatch: pytest.Monkey
     assert caught.value.what == (
         "the uv of the Python package `uv` is not there, and patchlock runs no other one, such as that on PATH"
     )
+
+
+def test_a_python_that_does_not_come_is_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "manual")
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "pythons"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_OFFLINE", "0")
+    with pytest.raises(NetworkError) as caught:
+        uv.run("python", "install", "--no-config", "3.11", cwd=tmp_path, installing=True)
+    assert str(caught.value).startswith("the server that has Python does not answer (http://127.0.0.1:9)")

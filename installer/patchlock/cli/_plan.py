@@ -129,6 +129,7 @@ def plan_command(
     words = _words(made, request, left_out)
     rows = [
         *_packages(made, request),
+        *([("python", ready.says)] if ready.says and not Path(ready.python).is_absolute() else []),  # one to be fetched
         *([] if nothing else [("download", download_text(size))]),
         *_models.summary_row(request, on_paper=simulated is not None),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),

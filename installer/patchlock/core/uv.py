@@ -280,9 +280,10 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         )
     if any(text in ended for text in _UNREACHABLE):
         address = re.search(r"https?://[^/\s`)]+", ended)
+        silent_one = "the server that has Python" if "/cpython-" in ended else "the package index"
         return NetworkError(
-            "the package index does not answer",
-            where=_host(address[0]) if address else "the package index",
+            f"{silent_one} does not answer",
+            where=_host(address[0]) if address else silent_one,
             remedy="check the connection or the proxy, then run the same command again: finished downloads are kept",
         )
     if any(text in ended for text in _UNSOLVED):
