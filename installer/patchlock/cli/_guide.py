@@ -288,7 +288,7 @@ def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[A
     left_out = [head for head in _HEADS if head in _LEFT_OUT and head not in heads]
     legend = [told for head, told in _LEGEND.items() if head in heads and not (head == "Memory" and left_out)]
     if "Memory" in heads and any(need.basis for need in map(_least_memory, here) if need):
-        legend.append(f"{_ON_A_GPU}: known only for a GPU.")
+        legend.append(f"{_ON_A_GPU}: known only for a graphics card.")
     if legend:
         parts.append(_output.sentences([" ".join(legend)], 0))
     if left_out:
