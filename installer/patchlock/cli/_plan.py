@@ -127,6 +127,7 @@ def plan_command(
     itself = "patchlock" if simulated else _launcher.own_command(_options.home())
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     words = _words(made, request, left_out)
+    elsewhere = "on that machine: " if machine and machine.observed.is_recorded else ""
     rows = [
         *_packages(made, request),
         *([] if nothing else [("download", download_text(size))]),
@@ -137,7 +138,7 @@ def plan_command(
         *_patches(made, request, by_place=with_diff or _log.is_verbose()),
         *([("diff", f"{itself} plan {words} --diff")] if made.patched.changes and not with_diff else []),
         ("by hand", steps or "nothing"),
-        ("install", "nothing to do" if nothing else f"{itself} install {words}"),
+        ("install", "nothing to do" if nothing else f"{elsewhere}{itself} install {words}"),
     ]
     _output.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
