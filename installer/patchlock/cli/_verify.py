@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli import _options, _output, _progress
 from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _tell(
     if passed:
         return EXIT_NOT_CHECKED if all(unverified) else 0
     words, command = cure
-    _output.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
+    _output.echo(f"to {words}: patchlock {command}", err=True)
     return 1
 
 
