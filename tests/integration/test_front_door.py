@@ -151,14 +151,14 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     assert re.search(r"^mini .* tiny \(interrupted\) ", face("list").stdout, re.MULTILINE)
     assert "installed  on tiny (interrupted)\n" in face("info", "mini").stdout
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
-        assert face("status").stdout.startswith("mini on tiny  being installed\n")
-        assert "installed  on tiny (being installed)\n" in face("info", "mini").stdout
+        assert face("status").stdout.startswith("mini on tiny  being changed\n")
+        assert "installed  on tiny (being changed)\n" in face("info", "mini").stdout
         for command in ("run", "verify", "doctor"):
             said = face(command, "mini")
             assert said.returncode == 1
             what, _, end = said.stderr.splitlines()[-1].partition(" (")
             assert what.startswith(
-                f"error[busy]: mini is being installed on tiny at this moment, process {os.getpid()}"
+                f"error[busy]: another patchlock is changing mini on tiny at this moment, process {os.getpid()}"
             )
             assert end.endswith("mini@tiny); wait for that to end and run the same command again")
     assert face("run", "mini").stderr == (
@@ -495,7 +495,7 @@ def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
     (tmp_path / "cache" / "wheels").mkdir(exist_ok=True)
     with file_lock.hold(folder / "lock", wait=0):
         said = face("self", "remove", "--yes")
-    assert (said.returncode, said.stderr) == (2, f"error[usage]: mini on tiny is being installed {end}")
+    assert (said.returncode, said.stderr) == (2, f"error[usage]: mini on tiny is being changed {end}")
     said = face("self", "remove", "--yes")
     assert (said.returncode, said.stderr) == (2, f"error[usage]: the install of mini on tiny did not finish {end}")
     assert (tmp_path / "cache" / "wheels").is_dir()

@@ -139,7 +139,7 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         return
     if there and there.is_busy:
         meanwhile = " The version in use still works." if there.used else ""
-        _output.echo(f"\nIt is being installed at this moment: another patchlock works on it.{meanwhile}")
+        _output.echo(f"\nAnother patchlock is changing it at this moment.{meanwhile}")
         if not _options.profiles_of(app.name):
             _pause()
             return

@@ -573,7 +573,7 @@ def how_far(begun: Installation) -> str:
 
     ended = "failed" if generations.read_journal(begun).failure else "interrupted"
     works = ", the version in use still works" if generations.current(begun) else ""
-    return f"{'being installed' if generations.is_busy(begun) else ended}{works}"
+    return f"{'being changed' if generations.is_busy(begun) else ended}{works}"
 
 
 def profiles_of(app: str) -> list[str]:

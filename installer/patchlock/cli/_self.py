@@ -205,7 +205,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
 
 
 def _installed(home: Path) -> UsageError | None:
-    """Name the apps of a home that are installed, being installed or half installed, and the commands to end that."""
+    """Name the apps of a home that are installed, being changed or half installed, and the commands to end that."""
     from patchlock.environments import generations, installed_profiles
     from patchlock.model.errors import UsageError
 
@@ -215,7 +215,7 @@ def _installed(home: Path) -> UsageError | None:
     for one in generations.unfinished(home):
         name = f"{one.app} on {one.profile}"
         is_busy = generations.is_busy(one)
-        told.append(f"{name} is being installed" if is_busy else f"the install of {name} did not finish")
+        told.append(f"{name} is being changed" if is_busy else f"the install of {name} did not finish")
         commands.append(f"patchlock uninstall {one.app} --profile {one.profile}")
     if not told:
         return None
