@@ -167,17 +167,11 @@ def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_
     assert "You can try `patchlock plan xtts-webui --profile zluda-rdna4`" in " ".join(text.split()), "as in `info`"
 
 
-@pytest.mark.parametrize(("pressed", "code"), [(KeyboardInterrupt, 130), (EOFError, 0)], ids=["Ctrl-C", "Ctrl-D"])
-def test_the_guide_is_left_as_other_programs_are(
-    pressed: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def prompt(*_: object, **__: object) -> str:
-        error = click.Abort()
-        error.__context__ = pressed()  # as click does
-        raise error
-
-    monkeypatch.setattr(click, "prompt", prompt)
-    assert _guide.guide() == code
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize("typed", ["\x04", "demo\n\x04"], ids=["list", "question"])
+def test_the_end_of_the_input_interrupts_the_guide_as_any_question(typed: str, patchlock: Patchlock) -> None:
+    code, text = _guided(typed, patchlock)
+    assert (code, text.splitlines()[-1]) == (130, "interrupted")
 
 
 def test_numbers_stay_after_a_failed_install_and_q_ends_well(
@@ -245,6 +239,7 @@ def test_the_guide_finishes_an_install_that_was_interrupted(
     assert re.search(r"^1  mini .* interrupted\b", text, re.MULTILINE)
     assert "install mini --profile tiny" in text
     assert "Finish its installation now? [Y/n]" in text
+    assert "Start it now? [Y/n]" in text, "the version in use still works"
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
         _, text = _guided("mini\nn\nq\n", patchlock)
     assert re.search(r"^1  mini .* being changed\b", text, re.MULTILINE)
