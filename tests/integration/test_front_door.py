@@ -21,8 +21,8 @@ from terminals import on_terminal
 from patchlock import cli
 from patchlock.catalogue import pair_table, profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders, _output, main
-from patchlock.core import file_lock, uv
-from patchlock.environments import generations
+from patchlock.core import atomic_files, file_lock, uv
+from patchlock.environments import cache_pruning, generations
 from patchlock.environments.generations import Unfinished
 from patchlock.hardware import host_overrides, probes
 from patchlock.model.installation import Installation
@@ -481,6 +481,23 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
         f"  $ {removal} {os.environ['UV_CACHE_DIR']}\nTo remove the rest:\n  $ {removal} "
     )
     assert not (tmp_path / "cache").exists()
+
+
+def test_an_install_sees_that_the_tool_is_being_removed(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert locked.app.is_file()
+    (tmp_path / "cache" / "wheels").mkdir(parents=True, exist_ok=True)
+    home, seen = tmp_path / "installed", list[bool]()
+    held = cache_pruning.removal_lock(home)
+    monkeypatch.setattr(atomic_files, "remove_tree", lambda _: seen.append(file_lock.is_held(held)))
+    assert face("self", "remove", "--yes").returncode == 0
+    assert (set(seen), held.exists()) == ({True}, False)
+    with file_lock.hold(held, wait=0):
+        said = face("install", "mini", "--profile", "tiny").stderr
+    assert said.splitlines()[-1] == (
+        f"error[busy]: patchlock is being removed at this moment ({home}); wait for that to end"
+    )
 
 
 def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
