@@ -483,6 +483,16 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert not (tmp_path / "cache").exists()
 
 
+def test_no_address_in_a_help_is_broken(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {}
+    for columns in ("50", "400"):
+        monkeypatch.setenv("COLUMNS", columns)
+        helps = "".join(face(name, "--help").stdout for name in COMMANDS)
+        told[columns] = re.findall(r"https://\S+", helps)
+    assert told["50"] == told["400"]
+    assert len(told["50"]) > 1
+
+
 def test_an_install_sees_that_the_tool_is_being_removed(
     locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
