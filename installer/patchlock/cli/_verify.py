@@ -292,7 +292,7 @@ def _cure(receipt: Receipt, results: tuple[CheckResult, ...], other: str = "") -
     failed, pair = [result for result in results if not result.passed], f"{receipt.app} --profile {receipt.profile}"
     if any(result.id == verification.ONE_OWNER for result in failed):
         return "lock without one of them", f"lock {pair}"
-    if any(result.level == "seen" for result in failed):
+    if any(result.level == "present" for result in failed):
         return "repair exactly that", f"install {pair} --repair"
     if any(result.id in proof.WRONG_LOCK for result in failed):
         return "lock what the profile needs", f"lock {pair}"

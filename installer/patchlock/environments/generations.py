@@ -33,7 +33,7 @@ class CheckRecord:
 
     id: str
     level: str
-    """`seen`, `loads`, `starts` or `computes`."""
+    """`present`, `loads`, `starts` or `computes`."""
     detail: str
 
 
