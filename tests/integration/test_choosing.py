@@ -230,7 +230,7 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     path = pretend(_here())
     done = face("plan", "mini")
     assert done.returncode == 0
-    first, warning, chosen = done.stderr.splitlines()
+    first, chosen, warning = done.stderr.splitlines()
     assert (first, chosen) == (
         f"simulated machine: PATCHLOCK_HOST={path}",
         "profile tiny: no other profile fits an AMD card (gfx1201, 1002:7550)",

@@ -144,6 +144,7 @@ def plan_command(
     for failure in engine.required_failures(made.patched):
         _output.echo(f"fails: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
+    _profile_choice.print_warnings(machine, as_json=as_json)
     for warning in (*told, *absent):
         _output.echo(f"warning: {warning}", err=True)
     for line in ready.missing:
