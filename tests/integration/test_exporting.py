@@ -136,8 +136,10 @@ def test_stale_or_changed_lock_is_not_exported(locked: World, face: Face, tmp_pa
         ),
         (
             ("--format", "requirements"),
-            "error[usage]: invalid value for '--format': a lockfile is one already: `pip install --require-hashes -r "
-            "lockfiles/APP/PROFILE.PLATFORM.txt`; see `patchlock export --help`",
+            (
+                "error[usage]: invalid value for '--format': a lockfile is one already: `pip install --require-hashes -r "
+                "lockfiles/APP/PROFILE.PLATFORM.txt`; see `patchlock export --help`"
+            ),
         ),
         (
             ("--format", "pylock", "--base", "x"),

@@ -148,7 +148,9 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
     assert re.search(r"^1  advanced-rvc-inference +CPU.* [?] +3.7 GiB\*", text, re.MULTILINE)
     assert "Models: what it downloads " in text
-    assert " Memory: the least that it takes; some uses take more. *: known only for a graphics card." in " ".join(text.split())
+    assert " Memory: the least that it takes; some uses take more. *: known only for a graphics card." in " ".join(
+        text.split()
+    )
     _, text = _guided("q\n", patchlock)
     assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
 

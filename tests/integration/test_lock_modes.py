@@ -272,7 +272,7 @@ def test_against_another_profile_says_what_its_lock_has_otherwise(face: Face) ->
     assert face(*words, "--against", "rocm-linux").stdout.split()[5] == "same"
     assert 'there is no profile "cp"; did you mean "cpu"?' in face(*words, "--against", "cp").stderr
     done = face("lock", "demo", "--diff", "--catalogue", str(ROOT), "--profile", "cpu", "--against", "mps-macos")
-    assert re.findall(r"^demo.*", done.stdout, re.M) == [
+    assert re.findall(r"^demo.*", done.stdout, re.MULTILINE) == [
         "demo × cpu × macos-arm64  different  lockfiles/demo/cpu.macos-arm64.txt"
     ]
     assert face(*words, "--against", "rocm-windows").stderr == (

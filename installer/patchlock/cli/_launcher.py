@@ -83,8 +83,8 @@ def _told() -> dict[str, str]:
 def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
     """Name patchlock in a form that can be pasted wherever a text has a command of it.
 
-    Commands stand between backquotes, or after "$ " or ": " to the end of the line. For a simulated machine nothing is installed, so that
-    `plan` stands there for an `install`, if it takes its options.
+    Commands stand between backquotes, or after "$ " or ": " to the end of the line. For a simulated machine nothing is
+    installed, so that `plan` stands there for an `install`, if it takes its options.
 
     Args:
         text: what is said.

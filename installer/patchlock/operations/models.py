@@ -30,7 +30,8 @@ def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
     installation = request.installation
     generations.require_current(installation, request.app.name)
 
-    brought, refused = [], list[ModelError]()
+    brought: list[LocatedFile] = []
+    refused: list[ModelError] = []
     with _session.lock(installation, progress), models.hold(request):
         located = models.locate(request)
         models.require_room(request, [one for one in located if one.state == "missing"])
@@ -45,7 +46,8 @@ def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
                     continue
                 except (NetworkError, DownloadError) as error:
                     others = [models.by_hand(other) for other in located[number + 1 :] if other.state == "missing"]
-                    error.evidence = (*error.evidence, *(f"missing, too: {text}" for text in dict.fromkeys(others)))
+                    missing = (f"missing, too: {text}" for text in dict.fromkeys(others))
+                    error.evidence = (*error.evidence, *map(str, refused), *missing)
                     raise
                 progress.say(f"{one.file.path} of {one.model.repository}{'' if is_new else ' was there'}")
             if is_new:
