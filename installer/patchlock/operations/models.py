@@ -53,8 +53,8 @@ def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
             if is_new:
                 brought.append(one)
     if refused:
-        first, *others = refused
-        first.evidence = (*first.evidence, *map(str, others))
+        first, *more = refused
+        first.evidence = (*first.evidence, *map(str, more))
         raise first
     return tuple(brought)
 
