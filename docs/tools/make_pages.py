@@ -24,6 +24,7 @@ from patchlock.cli._commands import patchlock
 from patchlock.model import byte_sizes
 from patchlock.model.app import App, GitUpstream
 from patchlock.model.choice import FAILS_IN_PART
+from patchlock.model.conditions import VERSIONED
 from patchlock.model.devices import VENDORS, Card
 from patchlock.model.fits import Fit
 from patchlock.model.profile import Profile
@@ -264,10 +265,10 @@ def _of_profile(
     yield "\n".join(lines)
     if profile.fits:
         yield "## Machines"
-        yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.fits)])
+        yield "\n".join([*_head("GPU", "where", "why", "source"), *(_fit(fit) for fit in profile.fits)])
     if profile.trials:
         yield "## Untested: it may work"
-        yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.trials)])
+        yield "\n".join([*_head("GPU", "where", "why", "source"), *(_fit(fit) for fit in profile.trials)])
     yield "## Apps"
     yield from _states("app", states, lambda one: f"[{one.app}](../{one.app}.md)")
     yield from _proved("app", "../../", [(f"[{one.app}](../{one.app}.md)", one) for one in known])
@@ -301,7 +302,9 @@ def _proved(head: str, up: str, known: list[tuple[str, proofs.Proof]]) -> Iterat
 
 def _fit(fit: Fit) -> str:
     named = ", ".join(f"`{name}`" for name in (*fit.archs, *fit.families))
-    return f"| {VENDORS[fit.vendor]} {named} | {_cell(fit.why)} | {_source(fit.source)} |"
+    where = {None: [], True: ["in WSL2"], False: ["not in WSL2"]}[fit.wsl]
+    where += [f"{VERSIONED[one.name].called} must be {one.words}" for one in fit.requires]
+    return f"| {VENDORS[fit.vendor]} {named} | {_cell('; '.join(where))} | {_cell(fit.why)} | {_source(fit.source)} |"
 
 
 def _states(

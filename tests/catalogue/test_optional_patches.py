@@ -190,7 +190,7 @@ def test_an_optional_patch_leaves_the_lock_alone(app: App) -> None:
 
 
 def test_a_receipt_keeps_the_choice(tmp_path: Path) -> None:
-    whole = receipt(checks=(CheckRecord(id="packages", level="seen", detail="3"),), shared=("quiet",), chosen=CHOSEN)
+    whole = receipt(checks=(CheckRecord(id="packages", level="present", detail="3"),), shared=("quiet",), chosen=CHOSEN)
     generations.write_receipt(tmp_path, whole)
     assert generations.read_receipt(tmp_path) == whole
     text = (tmp_path / "receipt.toml").read_text()

@@ -38,14 +38,14 @@ def test_commands_of_a_text_can_be_pasted(text: str, pasted: str, home: Path) ->
     assert _launcher.to_paste(text, home) == pasted.format(itself)
 
 
-def test_options_of_a_line_that_failed_come_after_the_commands_that_take_them(home: Path) -> None:
+def test_options_of_a_line_come_after_the_commands_that_take_them(home: Path) -> None:
     itself, line = shlex.quote(str(_launcher.path(home))), ["install", "mini", "--fallback"]
     assert _launcher.to_paste("`patchlock install a`, `patchlock plan a`", home, line) == (
         f"`{itself} install a --fallback`, `{itself} plan a`"
     )
     line = ["plan", "mini", "--catalogue", "/their catalogue"]
     assert _launcher.to_paste("`patchlock list`, `patchlock --version`: patchlock list", home, line) == (
-        f"`{itself} list --catalogue '/their catalogue'`, `{itself} --version`: {itself} list"
+        f"`{itself} list --catalogue '/their catalogue'`, `{itself} --version`: {itself} list --catalogue '/their catalogue'"
     )
 
 

@@ -33,13 +33,13 @@ def test_card_and_machine_are_judged_by_themselves() -> None:
 
 def test_on_the_processor_all_of_it_is_the_machines() -> None:
     assert _told(SPEECH, on_processor=True) == [
-        "speech: 12.1 GiB of memory (known only for a GPU); this machine has 14.9 GiB (True)"
+        "speech: 12.1 GiB of memory (known only for a graphics card); this machine has 14.9 GiB (True)"
     ]
 
 
 def test_graphics_in_the_processor_share_the_machines_memory(integrated: KnownDevice) -> None:
     assert _told(SPEECH, device=integrated) == [
-        "speech: 12.1 GiB of memory (known only for a GPU); this machine has 14.9 GiB (True)"
+        "speech: 12.1 GiB of memory (known only for a graphics card); this machine has 14.9 GiB (True)"
     ]
 
 

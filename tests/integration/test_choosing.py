@@ -230,7 +230,7 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     path = pretend(_here())
     done = face("plan", "mini")
     assert done.returncode == 0
-    first, warning, chosen = done.stderr.splitlines()
+    first, chosen, warning = done.stderr.splitlines()
     assert (first, chosen) == (
         f"simulated machine: PATCHLOCK_HOST={path}",
         "profile tiny: no other profile fits an AMD card (gfx1201, 1002:7550)",
@@ -373,6 +373,17 @@ def test_install_for_a_recorded_machine_is_refused(
     for command in ("run", "verify"):
         told = f"simulated machine: PATCHLOCK_HOST={path}\nerror[not-installed]: mini is not installed on tiny ({there}); `patchlock plan mini --profile tiny` shows what an install would do there; for this machine, unset PATCHLOCK_HOST\n"
         assert face(command, "mini", "--profile", "tiny").stderr == told
+    assert "  install   on that machine: patchlock install mini --profile tiny\n" in face("plan", "mini").stdout
+
+
+def test_recorded_machine_is_ignored_for_what_is_installed_here(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    pretend(HERE)
+    note = "note: PATCHLOCK_HOST is ignored: mini on tiny is installed on this machine"
+    for command in ("run", "verify", "models"):
+        assert note in face(command, "mini", "--json").stderr.splitlines()
 
 
 def test_install_is_for_this_machine_where_one_fact_is_corrected(

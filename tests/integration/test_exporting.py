@@ -135,6 +135,13 @@ def test_stale_or_changed_lock_is_not_exported(locked: World, face: Face, tmp_pa
             ),
         ),
         (
+            ("--format", "requirements"),
+            (
+                "error[usage]: invalid value for '--format': a lockfile is one already: `pip install --require-hashes -r "
+                "lockfiles/APP/PROFILE.PLATFORM.txt`; see `patchlock export --help`"
+            ),
+        ),
+        (
             ("--format", "pylock", "--base", "x"),
             "error[usage]: only a Dockerfile has a base image; leave --base out, or add --format dockerfile",
         ),
@@ -150,7 +157,7 @@ def test_stale_or_changed_lock_is_not_exported(locked: World, face: Face, tmp_pa
             ),
         ),
     ],
-    ids=["name", "base", "platform", "windows"],
+    ids=["name", "requirements", "base", "platform", "windows"],
 )
 def test_what_cannot_be_is_said_in_one_sentence(
     locked: World, face: Face, arguments: tuple[str, ...], sentence: str

@@ -21,8 +21,8 @@ from terminals import on_terminal
 from patchlock import cli
 from patchlock.catalogue import pair_table, profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders, _output, main
-from patchlock.core import file_lock, uv
-from patchlock.environments import generations
+from patchlock.core import atomic_files, file_lock, uv
+from patchlock.environments import cache_pruning, generations
 from patchlock.environments.generations import Unfinished
 from patchlock.hardware import host_overrides, probes
 from patchlock.model.installation import Installation
@@ -151,14 +151,14 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     assert re.search(r"^mini .* tiny \(interrupted\) ", face("list").stdout, re.MULTILINE)
     assert "installed  on tiny (interrupted)\n" in face("info", "mini").stdout
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
-        assert face("status").stdout.startswith("mini on tiny  being installed\n")
-        assert "installed  on tiny (being installed)\n" in face("info", "mini").stdout
+        assert face("status").stdout.startswith("mini on tiny  being changed\n")
+        assert "installed  on tiny (being changed)\n" in face("info", "mini").stdout
         for command in ("run", "verify", "doctor"):
             said = face(command, "mini")
             assert said.returncode == 1
             what, _, end = said.stderr.splitlines()[-1].partition(" (")
             assert what.startswith(
-                f"error[busy]: mini is being installed on tiny at this moment, process {os.getpid()}"
+                f"error[busy]: another patchlock is changing mini on tiny at this moment, process {os.getpid()}"
             )
             assert end.endswith("mini@tiny); wait for that to end and run the same command again")
     assert face("run", "mini").stderr == (
@@ -238,9 +238,9 @@ def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, 
         in face("info", "mini", "--catalogue", str(other)).stdout
     )
     shutil.rmtree(other / "patches" / "mini")
-    assert face("outdated", "--catalogue", str(other)).stdout == 'mini on tiny  not known: there is no app "mini"\n'
+    assert face("outdated", "--catalogue", str(other)).stdout == told, "the installation keeps what it was made from"
     (found,) = json.loads(face("outdated", "--catalogue", str(other), "--json").stdout)["data"]["installed"]
-    assert (found["newer_lock"], found["failure"]) == (False, 'there is no app "mini"')
+    assert (found["newer_lock"], found["failure"]) == (False, None)
 
 
 def test_what_is_installed_from_another_catalogue_is_used_as_it_is(locked: World, face: Face, tmp_path: Path) -> None:
@@ -483,6 +483,33 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert not (tmp_path / "cache").exists()
 
 
+def test_no_address_in_a_help_is_broken(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {}
+    for columns in ("50", "400"):
+        monkeypatch.setenv("COLUMNS", columns)
+        helps = "".join(face(name, "--help").stdout for name in COMMANDS)
+        told[columns] = re.findall(r"https://\S+", helps)
+    assert told["50"] == told["400"]
+    assert len(told["50"]) > 1
+
+
+def test_an_install_sees_that_the_tool_is_being_removed(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert locked.app.is_file()
+    (tmp_path / "cache" / "wheels").mkdir(parents=True, exist_ok=True)
+    home, seen = tmp_path / "installed", list[bool]()
+    held = cache_pruning.removal_lock(home)
+    monkeypatch.setattr(atomic_files, "remove_tree", lambda _: seen.append(file_lock.is_held(held)))
+    assert face("self", "remove", "--yes").returncode == 0
+    assert (set(seen), held.exists()) == ({True}, False)
+    with file_lock.hold(held, wait=0):
+        said = face("install", "mini", "--profile", "tiny").stderr
+    assert said.splitlines()[-1] == (
+        f"error[busy]: patchlock is being removed at this moment ({home}); wait for that to end"
+    )
+
+
 def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
     locked: World, face: Face, tmp_path: Path
 ) -> None:
@@ -495,7 +522,7 @@ def test_the_tool_does_not_remove_itself_from_an_install_that_has_not_finished(
     (tmp_path / "cache" / "wheels").mkdir(exist_ok=True)
     with file_lock.hold(folder / "lock", wait=0):
         said = face("self", "remove", "--yes")
-    assert (said.returncode, said.stderr) == (2, f"error[usage]: mini on tiny is being installed {end}")
+    assert (said.returncode, said.stderr) == (2, f"error[usage]: mini on tiny is being changed {end}")
     said = face("self", "remove", "--yes")
     assert (said.returncode, said.stderr) == (2, f"error[usage]: the install of mini on tiny did not finish {end}")
     assert (tmp_path / "cache" / "wheels").is_dir()

@@ -144,11 +144,13 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
     host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
     assert re.search(r"^1  advanced-rvc-inference +CPU +3.7 GiB\*", text, re.MULTILINE)
-    assert re.search(r"^\d  xtts-webui +CPU +4.6 GiB\r?$", text, re.MULTILINE), "5.7 are known only for a GPU"
+    assert re.search(r"^\d  xtts-webui +CPU +4.6 GiB\r?$", text, re.MULTILINE), "5.7 are known only for a graphics card"
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
     assert re.search(r"^1  advanced-rvc-inference +CPU.* [?] +3.7 GiB\*", text, re.MULTILINE)
     assert "Models: what it downloads " in text
-    assert " Memory: the least that it takes; some uses take more. *: known only for a GPU." in " ".join(text.split())
+    assert " Memory: the least that it takes; some uses take more. *: known only for a graphics card." in " ".join(
+        text.split()
+    )
     _, text = _guided("q\n", patchlock)
     assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
 
@@ -167,17 +169,11 @@ def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_
     assert "You can try `patchlock plan xtts-webui --profile zluda-rdna4`" in " ".join(text.split()), "as in `info`"
 
 
-@pytest.mark.parametrize(("pressed", "code"), [(KeyboardInterrupt, 130), (EOFError, 0)], ids=["Ctrl-C", "Ctrl-D"])
-def test_the_guide_is_left_as_other_programs_are(
-    pressed: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def prompt(*_: object, **__: object) -> str:
-        error = click.Abort()
-        error.__context__ = pressed()  # as click does
-        raise error
-
-    monkeypatch.setattr(click, "prompt", prompt)
-    assert _guide.guide() == code
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize("typed", ["\x04", "demo\n\x04"], ids=["list", "question"])
+def test_the_end_of_the_input_interrupts_the_guide_as_any_question(typed: str, patchlock: Patchlock) -> None:
+    code, text = _guided(typed, patchlock)
+    assert (code, text.splitlines()[-1]) == (130, "interrupted")
 
 
 def test_numbers_stay_after_a_failed_install_and_q_ends_well(
@@ -245,10 +241,11 @@ def test_the_guide_finishes_an_install_that_was_interrupted(
     assert re.search(r"^1  mini .* interrupted\b", text, re.MULTILINE)
     assert "install mini --profile tiny" in text
     assert "Finish its installation now? [Y/n]" in text
+    assert "Start it now? [Y/n]" in text, "the version in use still works"
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
         _, text = _guided("mini\nn\nq\n", patchlock)
-    assert re.search(r"^1  mini .* being installed\b", text, re.MULTILINE)
-    assert "It is being installed at this moment" in text
+    assert re.search(r"^1  mini .* being changed\b", text, re.MULTILINE)
+    assert "Another patchlock is changing it at this moment" in text
     assert "The version in use still works." in " ".join(text.split())
     assert "Finish its installation" not in text
     assert "Start it now? [Y/n]" in text
@@ -272,7 +269,7 @@ def test_the_guide_offers_nothing_while_an_app_is_installed_for_the_first_time(
     with file_lock.hold(tmp_path / "installed" / "mini@tiny" / "lock", wait=0):
         code, text = _guided("mini\n\nq\n", patchlock)
     assert (code, text.count("This machine: "), "[Y/n]" in text) == (0, 2, False)
-    assert "It is being installed at this moment" in text
+    assert "Another patchlock is changing it at this moment" in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

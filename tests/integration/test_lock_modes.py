@@ -270,6 +270,14 @@ def test_against_another_profile_says_what_its_lock_has_otherwise(face: Face) ->
     assert "+cpu" in torch["old"]
     assert "+rocm" in torch["new"]
     assert face(*words, "--against", "rocm-linux").stdout.split()[5] == "same"
-    assert 'there is no profile "cp"; did you mean "cpu"?' in face(*words, "--against", "cp").stdout
+    assert 'there is no profile "cp"; did you mean "cpu"?' in face(*words, "--against", "cp").stderr
+    done = face("lock", "demo", "--diff", "--catalogue", str(ROOT), "--profile", "cpu", "--against", "mps-macos")
+    assert re.findall(r"^demo.*", done.stdout, re.MULTILINE) == [
+        "demo × cpu × macos-arm64  different  lockfiles/demo/cpu.macos-arm64.txt"
+    ]
+    assert face(*words, "--against", "rocm-windows").stderr == (
+        "error[usage]: there is nothing to compare: rocm-windows is for windows-amd64, and what you ask for is on "
+        "linux-x86_64; name profiles of one platform with --profile and --against\n"
+    )
     done = face(*words, "--against", "cpu", "--since", "HEAD")
     assert done.stderr == "error[usage]: --since and --against are two comparisons; ask for one at a time\n"

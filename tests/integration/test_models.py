@@ -247,20 +247,25 @@ def test_the_user_s_own_model_file_is_taken_and_stays(
 
 
 def test_another_file_in_the_place_of_a_model_is_not_touched(
-    installed: World, patchlock: Patchlock, tmp_path: Path
+    installed: World, patchlock: Patchlock, hub: LoopbackHub, tmp_path: Path
 ) -> None:
     place = listed(tmp_path)["model.bin"]
     place.parent.mkdir(parents=True)
     place.write_bytes(b"my own")
+    voice = listed(tmp_path)["voice.bin"]
+    voice.parent.mkdir(parents=True, exist_ok=True)
+    voice.write_bytes(b"another voice")
     told = patchlock("models", "mini").stdout
     assert re.search(r"another    model.bin +6 bytes; the catalogue's has ", told)
-    assert f"the app uses what lies in {place}, and --fetch does not touch it\n" in told
-    assert "to have the catalogue's, move it away, then fetch them: patchlock models mini" in told
+    assert f"the app uses what lies in {place}, {voice}, and --fetch does not touch them\n" in told
+    assert "to have the catalogue's, move them away, then fetch them: patchlock models mini" in told
     done = patchlock("models", "mini", "--fetch")
     assert done.returncode == 1
     assert "error[model]: model.bin of maker/speaks is not the file that lies in its place" in done.stderr
     assert "models mini --fetch` again" in done.stderr
-    assert place.read_bytes() == b"my own"
+    assert f"voice.bin of {hub.url}/vendor is not the file that lies in its place ({voice})" in done.stderr
+    assert (place.read_bytes(), voice.read_bytes()) == (b"my own", b"another voice")
+    assert [name for name, at in listed(tmp_path).items() if not at.is_file()] == [], "the others were fetched"
 
 
 def test_server_that_does_not_answer_is_named(

@@ -81,7 +81,7 @@ def test_what_does_no_harm_is_installed(
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     deep = patchlock("verify", "mini", "--deep")
-    assert "ok      seen      one-owner: no package has overwritten a file of another one\n" in deep.stdout
+    assert "ok      present   one-owner: no package has overwritten a file of another one\n" in deep.stdout
     assert deep.returncode == 0, deep.stdout
 
 

@@ -91,7 +91,7 @@ def test_overlay_is_found_first_and_everything_goes_back(
         f"{NAME}: its vendor publishes no sha256; this first download, sha256 {digest}, is trusted without proof, "
         f"and every later one must be the same ({home / 'trusted.toml'})"
     ) in done.stderr
-    assert "seen      overlays: zluda: every file as installed" in done.stdout
+    assert "present   overlays: zluda: every file as installed" in done.stdout
     (trusted,) = tomllib.loads((home / "trusted.toml").read_text())["file"]
     assert (trusted["url"], trusted["sha256"], trusted["by"]) == (url, digest, "mini@tiny")
     receipt = json.loads(face("install", "mini", "--json").stdout)["data"]["receipt"]
@@ -113,7 +113,7 @@ def test_overlay_is_found_first_and_everything_goes_back(
     library = second / "overlays" / "zluda" / built.cublas
     library.write_bytes(b"")
     broken = face("verify", "mini")
-    assert (broken.returncode, f"FAILED  seen      overlays: {library} was changed" in broken.stdout) == (1, True)
+    assert (broken.returncode, f"FAILED  present   overlays: {library} was changed" in broken.stdout) == (1, True)
     ran = patchlock("run", "mini")
     sentence = f"patchlock: {built.cublas} of the overlay zluda cannot be loaded from {library} ("
     assert (ran.returncode, ran.stderr.startswith(sentence)) == (1, True)

@@ -72,7 +72,7 @@ def test_an_app_that_nothing_can_compute_with_on_a_gpu_is_never_verified(locked:
     assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
-    assert "seen      kernels: nothing was computed on cuda; `patchlock verify` does that" in done.stdout
+    assert "present   kernels: nothing was computed on cuda; `patchlock verify` does that" in done.stdout
     assert (
         "error[verify]: mini is installed; not verified: nothing was computed on cuda, as no device was found ("
         in done.stderr
@@ -304,7 +304,7 @@ def test_verify_names_a_package_that_does_not_belong(installed: Path, patchlock:
     (packages / "stranger-3.dist-info").mkdir()
     done = patchlock("verify", "mini")
     assert done.returncode == 1
-    expected = "FAILED  seen      packages: alpha is 2.0, the lock says 1.0; stranger 3 is not in the lock"
+    expected = "FAILED  present   packages: alpha is 2.0, the lock says 1.0; stranger 3 is not in the lock"
     assert expected in done.stdout
 
 

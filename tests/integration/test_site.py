@@ -45,6 +45,11 @@ def test_a_page_of_a_command_has_its_options_and_its_example(site: Path) -> None
     assert "| [`patch apply`](patch.md#patchlock-patch-apply) |" in (site / "commands" / "index.md").read_text("utf-8")
 
 
+def test_a_page_of_a_profile_says_what_the_choice_on_a_machine_asks_for(site: Path) -> None:
+    text = (site / "catalogue" / "profiles" / "xpu-linux.md").read_text(encoding="utf-8")
+    assert "\n| Intel `bmg`, `lnl-m` | not in WSL2; the kernel must be 6.11 or later | " in text
+
+
 @pytest.mark.parametrize(
     ("profile", "where"),
     [

@@ -112,7 +112,7 @@ def test_damage_is_named(whole: Path, face: Face, harm: Callable[[Path], None], 
     assert (envelope["ok"], error["code"]) == (False, "verify")
     assert re.fullmatch(r"[12] of \d checks of mini did not pass: files(, imports)?", error["what"])
     assert error["remedy"] == "to repair exactly that, run `patchlock install mini --profile tiny --repair`"
-    assert error["evidence"][0].startswith("files (seen): beta: beta.py: expected ")
+    assert error["evidence"][0].startswith("files (present): beta: beta.py: expected ")
     assert data["findings"][0]["cause"].startswith(cause)
     if depth == "deep":
         assert face("verify", "mini", "--quick").returncode == 0
@@ -308,7 +308,7 @@ def test_replaced_package_is_blamed_on_what_was_asked_for(packages: Path, face: 
     done = face("verify", "mini", "--quick")
     assert done.returncode == 1
     assert (
-        "FAILED  seen      packages: alpha is 2.0, the lock says 1.0; fast-alpha 1.0 is not in the lock; "
+        "FAILED  present   packages: alpha is 2.0, the lock says 1.0; fast-alpha 1.0 is not in the lock; "
         in done.stdout
     )
     assert "alpha was changed by uv on 20" in done.stdout
@@ -359,7 +359,7 @@ def test_environment_itself_is_looked_at_and_mended(
     harm(packages.parent.parent.parent)
     done = face("verify", "mini", "--quick")
     assert done.returncode == 1
-    assert f"FAILED  seen      environment: {said}" in done.stdout
+    assert f"FAILED  present   environment: {said}" in done.stdout
     assert face("install", "mini", "--repair").returncode == 0
     assert face("verify", "mini").returncode == 0
 

@@ -107,12 +107,12 @@ def test_install_proves_some_kernels_and_verify_all(installed: Path, patchlock: 
     assert re.search(rf"\n  verified  \d+ checks passed, {INSTALLED - 1} kernels computed on cuda\n", done.stdout)
     assert done.stdout.splitlines()[-1].startswith("  run       ")
     told = patchlock("install", "mini", "--reinstall", "-v", env=card()).stdout
-    assert "\n  verified  seen      packages: " in told
+    assert "\n  verified  present   packages: " in told
     done = patchlock("verify", "mini", env=card("stft=abort,bmm=slow"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     levels = [line.split()[1] for line in lines if line.startswith("ok ")]
-    assert levels == sorted(levels, key=["seen", "loads", "starts", "computes"].index)
+    assert levels == sorted(levels, key=["present", "loads", "starts", "computes"].index)
     detail = f"{ALL - 1} of {ALL} kernels work on cuda:0 (Pretended GPU); {known}"
     assert f"ok      computes  torch-cuda:0: {detail}" in lines
     assert sum(line.split()[1:2] == ["cuda:0"] for line in lines if not line.startswith("note")) == ALL

@@ -163,11 +163,11 @@ def _by_click(arguments: list[str], as_json: bool) -> int:
         from patchlock.cli import _completions  # registers PowerShell
 
         _completions.register()
-    elif arguments in ([], ["install"]) and is_terminal(sys.stdin) and is_terminal(sys.stdout):
-        from patchlock.cli import _guide
-
-        return _guide.guide()
     try:
+        if arguments in ([], ["install"]) and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+            from patchlock.cli import _guide
+
+            return _guide.guide()
         result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _launcher, _lock_table, _options, _output, _progress
+from patchlock.cli import _complete, _lock_table, _options, _output, _progress
 from patchlock.model.errors import EXIT_FAILURE, EXIT_NOT_CHECKED, CheckError, NotCheckedError, PatchlockError
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def check_command(
     for name, findings in every.items():
         _output.echo(f"{name}\n{_output.rows(_rows(findings))}")
     for words in _lock_table.relocks(pair for name, findings in found.items() for pair in _locks(name, findings)):
-        itself = _launcher.own_command(_options.home())
-        _output.echo(f"to make or renew these locks: {itself} lock {words}", err=True)
+        _output.echo(f"to make or renew these locks: patchlock lock {words}", err=True)
     if unknown:
         count = sum(len(_shared_rows(findings)[2]) for findings in found.values())
         _output.echo(f"not checked: {count}, as upstream cannot be read; {_CONNECT}", err=True)

@@ -90,7 +90,9 @@ def completions_command(shell: str) -> None:
       source <(patchlock completions bash)
       source <(patchlock completions zsh)
 
-    These are for this window. For every window: https://patchlock.github.io/patchlock/install/#shell-completion
+    \b
+    These are for this window. For every window:
+    https://patchlock.github.io/patchlock/install/#shell-completion
     """
     from patchlock.cli._commands import patchlock
 

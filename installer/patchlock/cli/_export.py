@@ -11,13 +11,24 @@ from patchlock.cli._paths import UserPath
 from patchlock.model.errors import UsageError
 
 
+class _Shape(click.Choice[str]):
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read a format; of the one that every lockfile has already, say so."""
+        if value.removesuffix(".txt") == "requirements":
+            self.fail(f"a lockfile is one already: `{_INSTALLS_ONE}`", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+_INSTALLS_ONE = "pip install --require-hashes -r lockfiles/APP/PROFILE.PLATFORM.txt"
+
+
 @click.command("export")
 @_options.pair
 @click.option("--platform", metavar="PLATFORM", help="Another platform than this machine's, as in the lock's name.")
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["pylock", "cyclonedx", "dockerfile", "compose"]),
+    type=_Shape(["pylock", "cyclonedx", "dockerfile", "compose"]),
     required=True,
     help="pylock: PEP 751. cyclonedx: an SBOM, 1.6 as JSON. dockerfile: builds the app for Linux. compose: runs that.",
 )

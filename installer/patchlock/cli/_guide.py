@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _info, _list, _options, _output
-from patchlock.model.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from patchlock.environments.installation_states import InstallationState
@@ -43,7 +42,10 @@ def guide() -> int:
     """Show what runs here, and do what a person chooses, until he leaves.
 
     Returns:
-        0, or 130 where a question was answered with Ctrl-C; a command that fails has said so.
+        0; a command that fails has said so.
+
+    Raises:
+        click.Abort: a question was answered with Ctrl-C or Ctrl-D.
     """
     from patchlock.catalogue import profile_summaries
     from patchlock.cli import _detect, _launcher
@@ -83,9 +85,9 @@ def guide() -> int:
             chosen = app_overview.with_packages(chosen, root, _options.cache())
             _steps(chosen, there.get(chosen.app.name, []), is_recorded=observed.is_recorded)
             there = {} if observed.is_recorded else _list.standing(root)
-    except click.Abort as error:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
+    except click.exceptions.Exit:  # q at a question
         _output.echo()
-        return EXIT_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else 0
+        return 0
 
 
 def _unfinished_first(found: Sequence[InstallationState]) -> InstallationState:
@@ -139,10 +141,9 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
         return
     if there and there.is_busy:
         meanwhile = " The version in use still works." if there.used else ""
-        _output.echo(f"\nIt is being installed at this moment: another patchlock works on it.{meanwhile}")
+        _output.echo(f"\nAnother patchlock is changing it at this moment.{meanwhile}")
         if not _options.profiles_of(app.name):
             _pause()
-            return
     elif not there or there.state == "interrupted":
         doubted = seen.choice.chosen.profile.name if seen.choice and seen.choice.doubts and not there else ""
         profile = there.installation.profile if there else doubted  # which is named, so that `install` does not ask
@@ -154,11 +155,10 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
             question = f"Install it on {doubted} all the same?"
         if lacks:
             question = f"It takes more memory than there is. {question}"
-        if not _agreed(question, seen, *install, default=not (lacks or doubted)):
-            return
-        if _run(*install):
+        if _agreed(question, seen, *install, default=not (lacks or doubted)) and _run(*install):
             _pause()
-            return
+    if not _options.profiles_of(app.name):
+        return
     pair = _installed(seen)
     if missing := _not_downloaded(*pair):
         fetch = ("models", *pair, "--fetch")
@@ -210,7 +210,7 @@ def _agreed(question: str, seen: AppOverview, *words: str, default: bool = True)
     """Ask, with the command that does the same without a question.
 
     Raises:
-        click.Abort: the answer is to leave.
+        click.exceptions.Exit: the answer is to leave.
     """
     _show(seen, *words)
     return _output.agreed(question, default=default, err=False, can_leave=True)
@@ -259,11 +259,11 @@ def _pause() -> None:
     """Let a person read what was printed before the list comes again.
 
     Raises:
-        click.Abort: the answer is to leave.
+        click.exceptions.Exit: the answer is to leave.
     """
     answer = click.prompt("\nPress Enter to go on", default="", show_default=False, prompt_suffix=" ")
     if answer.strip().lower() in _LEAVE:
-        raise click.Abort
+        raise click.exceptions.Exit
 
 
 def _screen(
@@ -288,7 +288,7 @@ def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[A
     left_out = [head for head in _HEADS if head in _LEFT_OUT and head not in heads]
     legend = [told for head, told in _LEGEND.items() if head in heads and not (head == "Memory" and left_out)]
     if "Memory" in heads and any(need.basis for need in map(_least_memory, here) if need):
-        legend.append(f"{_ON_A_GPU}: known only for a GPU.")
+        legend.append(f"{_ON_A_GPU}: known only for a graphics card.")
     if legend:
         parts.append(_output.sentences([" ".join(legend)], 0))
     if left_out:

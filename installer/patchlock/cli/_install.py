@@ -90,7 +90,7 @@ def install_command(
 
     opened = _bundle.open_bundle(bundle, app, profile, source, revision, fallback, repair)
     is_plain = not (source or reinstall or repair or revision or archives or accept_changed)
-    is_plain = is_plain and not (fallback or as_json or opened or _is_simulated())
+    is_plain = is_plain and not (fallback or as_json or opened or _options.simulating())
     named = profile = opened.header.profile if opened else profile
     profile = named or _remembered(app, _options.root(catalogue))
     from patchlock.hardware import stored_choice
@@ -288,14 +288,10 @@ def _end(command: str, data: dict[str, object], error: PatchlockError | None, *,
     return 0
 
 
-def _is_simulated() -> bool:
-    return any(name.startswith(("PATCHLOCK_HOST", "PATCHLOCK_OVERRIDE_")) for name in os.environ)
-
-
 def _remembered(app: str, catalogue: Path) -> str | None:
     """Name the profile that was chosen for an app and not named, while the profiles to choose from are the same."""
     home = _options.home()
-    if not home.is_dir() or _is_simulated():
+    if not home.is_dir() or _options.simulating():
         return None
     from patchlock.hardware import stored_choice
 
@@ -368,7 +364,7 @@ def _repair(request: Request, as_json: bool) -> None:
     for note in done.notes:
         _output.echo(f"  note    {note}")
     if done.receipt is not None:
-        _output.echo(f"undo: {_launcher.own_command(_options.home())} rollback {_options.pair_arguments(request)}")
+        _output.echo(f"undo: patchlock rollback {_options.pair_arguments(request)}")
 
 
 def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...] = ()) -> str:
@@ -654,7 +650,7 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
         _output.echo(f"{app} is back at version {receipt.id}, made {receipt.made}")
         if receipt.edited_lock:
             _output.echo(f"note    the lock that it was installed from {lockfile.EDITED}")
-        _output.echo(f"forward again: {_launcher.own_command(_options.home())} {_forward(request, left, receipt)}")
+        _output.echo(f"forward again: patchlock {_forward(request, left, receipt)}")
 
 
 def _forward(request: Request, left: Receipt, back: Receipt) -> str:

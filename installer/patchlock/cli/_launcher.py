@@ -83,14 +83,14 @@ def _told() -> dict[str, str]:
 def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
     """Name patchlock in a form that can be pasted wherever a text has a command of it.
 
-    Commands stand between backquotes, or after "$ " or ": ". For a simulated machine nothing is installed, so that
-    `plan` stands there for an `install`, if it takes its options.
+    Commands stand between backquotes, or after "$ " or ": " to the end of the line. For a simulated machine nothing is
+    installed, so that `plan` stands there for an `install`, if it takes its options.
 
     Args:
         text: what is said.
         home: holds the launcher.
-        arguments: of a line that failed; its --catalogue, --source and --fallback count for the commands between
-            backquotes that take them, too.
+        arguments: of the line that says it; its --catalogue, --source and --fallback count for the commands that take
+            them, too.
     """
     is_simulated = bool(os.environ.get("PATCHLOCK_HOST"))
     itself = "patchlock" if is_simulated else own_command(home)
@@ -106,7 +106,7 @@ def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
         if is_install and {word for word in words.split() if word.startswith("--")} <= _options_of("plan"):
             words = words.replace("install", "plan", 1)
         left = [name for name, value in given.items() if name not in words and not (value and value in words)]
-        taken = _options_of(words) if left and before == "`" else frozenset()
+        taken = _options_of(words) if left else frozenset()
         return f"{before}{itself} {words}{''.join(f' {name} {given[name]}'.rstrip() for name in left if name in taken)}"
 
     return re.sub(r"(`|\$ |: )patchlock (?=[a-z-])([^`\n]*)|`patchlock`", pasted, text)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patchlock.cli import _lock_table, _output, _progress
-from patchlock.model.errors import DriftError, PatchlockError, RefusedError
+from patchlock.model.errors import DriftError, PatchlockError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from patchlock.locks.diff import Change, Difference
     from patchlock.locks.lock_request import Request
     from patchlock.locks.relock import CutOff
     from patchlock.model.lockfile import Lock
+    from patchlock.model.profile import Profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ def show(
         requests: the pairs.
         cut_off: how new files may be, see `locks.relock`.
         since: compare the lockfiles with those of this commit instead, and resolve nothing.
-        against: compare the lockfiles with those of this profile instead, and resolve nothing.
+        against: compare the lockfiles with those of this profile on the same platform instead, and resolve nothing.
         markdown: for a pull request.
         as_json: in an envelope.
         is_named: as in `_lock_table.print_locks`.
@@ -67,7 +68,11 @@ def show(
     if since is not None:
         lines = [_line(request, lambda one: (_at(one, since), _committed(one))) for request in requests]
     elif against is not None:
-        lines = [_line(request, lambda one: (_committed(_on(one, against)), _committed(one))) for request in requests]
+        other, requests = _on_both(requests, against)
+        lines = [
+            _line(request, lambda one: (_committed(dataclasses.replace(one, profile=other)), _committed(one)))
+            for request in requests
+        ]
     else:
 
         def both(request: Request) -> tuple[Lock | None, Lock]:
@@ -133,11 +138,23 @@ def _committed(request: Request) -> Lock | None:
     return lockfile.parse(text, request.lock_name)
 
 
-def _on(request: Request, profile: str) -> Request:
-    """Give the same app on another profile, on the same platform, or else on the one that is most like it."""
-    other, here = request.catalogue.profile(profile), request.platform
-    platform = min(other.platforms, key=lambda one: (one != here, one.os != here.os, one.machine != here.machine))
-    return dataclasses.replace(request, profile=other, platform=platform)
+def _on_both(requests: Sequence[Request], against: str) -> tuple[Profile, list[Request]]:
+    """Give another profile, and the pairs on platforms that it has too: locks of two systems are not alike anyway.
+
+    Raises:
+        UnknownProfileError: there is no such profile.
+        UsageError: it has no platform of any pair.
+    """
+    other = requests[0].catalogue.profile(against)
+    found = [one for one in requests if one.platform in other.platforms]
+    if not found:
+        asked = dict.fromkeys(one.platform.name for one in requests)
+        raise UsageError(
+            f"there is nothing to compare: {against} is for {', '.join(one.name for one in other.platforms)}, and what "
+            f"you ask for is on {', '.join(asked)}",
+            remedy="name profiles of one platform with --profile and --against",
+        )
+    return other, found
 
 
 def _at(request: Request, revision: str) -> Lock | None:

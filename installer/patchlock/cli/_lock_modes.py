@@ -46,8 +46,8 @@ def add(function: Callable[..., Any]) -> Callable[..., Any]:
         "--against",
         metavar="PROFILE",
         shell_complete=_complete.profiles,
-        help="With --diff: what is different from the lock of another profile, without resolving; a difference does "
-        "not end with 1.",
+        help="With --diff: what is different from the lock of another profile on the same platform, without resolving; "
+        "a difference does not end with 1.",
     )
     @click.option("--markdown", is_flag=True, help="With --diff: as Markdown, for a pull request.")
     @click.option(

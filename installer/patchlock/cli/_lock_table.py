@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from patchlock.cli import _folders, _launcher, _options, _output
+from patchlock.cli import _options, _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import LocksError
@@ -128,7 +128,7 @@ def print_locks(
         _output.echo(", ".join(f"{count} {state}" for state, count in states.most_common()), err=True)
     if check:
         for words in relocks(map(_asked, lines)):
-            _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {words}", err=True)
+            _output.echo(f"to renew: patchlock lock {words}", err=True)
     return 1 if bad else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -214,6 +215,11 @@ def observe(root: Path) -> ObservedHost:
     if observed.overrides:
         host_overrides.require_known_arch(observed, profile_summaries.cards(root))
     return observed
+
+
+def simulating() -> list[str]:
+    """Name the variables that are set and simulate another machine, or a fact of one."""
+    return [name for name in os.environ if name.startswith(("PATCHLOCK_HOST", "PATCHLOCK_OVERRIDE_"))]
 
 
 def request(
@@ -475,6 +481,8 @@ def installed_request(
     installation = Installation(folder=home() / f"{app}@{named}")
     if named is None or not installation.folder.is_dir():
         return request(catalogue, app, named, source=source, revision=revision, choice=choice)
+    if ignored := simulating():
+        _output.note(f"note: {' and '.join(ignored)} is ignored: {app} on {named} is installed on this machine")
     kept = kept_catalogue.root(installation) if as_it_is else None
     opened = open_catalogue(catalogue or kept)
     if kept is not None and not (app in opened.app_names() and named in opened.profile_names()):
@@ -565,7 +573,7 @@ def how_far(begun: Installation) -> str:
 
     ended = "failed" if generations.read_journal(begun).failure else "interrupted"
     works = ", the version in use still works" if generations.current(begun) else ""
-    return f"{'being installed' if generations.is_busy(begun) else ended}{works}"
+    return f"{'being changed' if generations.is_busy(begun) else ended}{works}"
 
 
 def profiles_of(app: str) -> list[str]:

@@ -165,7 +165,8 @@ def agreed(question: str, *, default: bool = False, err: bool = True, can_leave:
         can_leave: whether q is an answer, too.
 
     Raises:
-        click.Abort: the answer is q, Ctrl-C or the end of the input.
+        click.Abort: the answer is Ctrl-C, or the end of the input (Ctrl-D).
+        click.exceptions.Exit: the answer is q.
     """
     import click
 
@@ -176,7 +177,7 @@ def agreed(question: str, *, default: bool = False, err: bool = True, can_leave:
         if word.lower() in answers:
             return answers[word.lower()]
         if can_leave and word.lower() == "q":
-            raise click.Abort
+            raise click.exceptions.Exit
         echo(f'answer y or n{", or q to leave" if can_leave else ""}, not "{word}"', err=err)
 
 

@@ -127,6 +127,7 @@ def plan_command(
     itself = "patchlock" if simulated else _launcher.own_command(_options.home())
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     words = _words(made, request, left_out)
+    elsewhere = "on that machine: " if machine and machine.observed.is_recorded else ""
     rows = [
         *_packages(made, request),
         *([("python", ready.says)] if ready.says and not Path(ready.python).is_absolute() else []),  # one to be fetched
@@ -138,12 +139,13 @@ def plan_command(
         *_patches(made, request, by_place=with_diff or _log.is_verbose()),
         *([("diff", f"{itself} plan {words} --diff")] if made.patched.changes and not with_diff else []),
         ("by hand", steps or "nothing"),
-        ("install", "nothing to do" if nothing else f"{itself} install {words}"),
+        ("install", "nothing to do" if nothing else f"{elsewhere}{itself} install {words}"),
     ]
     _output.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
         _output.echo(f"fails: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
+    _profile_choice.print_warnings(machine, as_json=as_json)
     for warning in (*told, *absent):
         _output.echo(f"warning: {warning}", err=True)
     for line in ready.missing:

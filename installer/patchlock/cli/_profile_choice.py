@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 
 
 def print_warnings(found: ProfileChoice | None, *, as_json: bool, doubts: bool = True) -> None:
-    """Say on stderr what computes more slowly than it could; commands say it first and once more at their end."""
+    """Say on stderr what computes more slowly than it could; commands say it at their end, `install` at once too."""
     if found is None or as_json:
         return
     for warning in (*(found.choice.doubts if doubts else ()), *found.choice.warnings):
         _output.echo(f"warning: {warning}", err=True)
 
 
-def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) -> None:
+def print_choice(found: ProfileChoice, *, as_json: bool) -> None:
     """Say in one line on stderr what was chosen and why, and in one more each what a person should know."""
     if as_json:
         return
-    print_warnings(found, as_json=as_json, doubts=doubts)
     name = found.choice.chosen.profile.name
     if found.choice.why != "it was named":
         _output.note(f"profile {name}: {found.choice.why}")
@@ -43,7 +42,8 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     """
     name = found.choice.chosen.profile.name
     is_recorded = found.observed.is_recorded
-    print_choice(found, as_json=as_json, doubts=is_recorded)
+    print_warnings(found, as_json=as_json, doubts=is_recorded)
+    print_choice(found, as_json=as_json)
     if is_recorded:
         given = _output.given(
             "source", "commit", "with", "without", "accept-edited-lock", "local-addresses", "catalogue"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli import _options, _output, _progress
 from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _count(files: tuple[tuple[str, int], ...], commits: tuple[str, ...]) -> str:
 def _left(request: Request, left: UninstallResult) -> list[str]:
     app, profile = request.app.name, request.profile.name
     lines = [f"{app} is removed from {profile}"]
-    purge = f"{_launcher.own_command(_options.home())} uninstall {app} --profile {profile} --purge"
+    purge = f"patchlock uninstall {app} --profile {profile} --purge"
     if mine := _mine(left.files, left.commits):
         total = _output.size(sum(size for _, size in left.files))
         lines += [f"kept your {_count(left.files, left.commits)} ({total}), and the app's own files around them: "]
@@ -143,15 +143,14 @@ def _nothing_left() -> list[str]:
 
     if installed_profiles.by_app(_options.home()):
         return []
-    itself = _launcher.own_command(_options.home())
     if begun := generations.unfinished(_options.home()):
         return [
             f"the install of {one.app} on {one.profile} did not finish; remove it too: "
-            f"{itself} uninstall {one.app} --profile {one.profile}"
+            f"patchlock uninstall {one.app} --profile {one.profile}"
             for one in begun
             if not generations.is_busy(one)
         ]
     count = sum(one.size for one in _self.own_files(_options.home(), _options.cache()))
     if not count:
         return []
-    return [f"nothing is installed now; {_output.size(count)} of patchlock's own remain: {itself} self remove"]
+    return [f"nothing is installed now; {_output.size(count)} of patchlock's own remain: patchlock self remove"]

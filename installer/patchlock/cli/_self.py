@@ -152,8 +152,8 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     Example:
       patchlock self remove --dry-run
     """
-    from patchlock.core import atomic_files, uv
-    from patchlock.environments import generations
+    from patchlock.core import atomic_files, file_lock, uv
+    from patchlock.environments import cache_pruning, generations
 
     home, cache = _options.home(), _options.cache()
     for reason in _reasons_to_stay(home, cache):
@@ -174,13 +174,18 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         if not _output.confirm("Remove all of this?", yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
-        for reason in _reasons_to_stay(home, cache):  # an install may have been started before the answer
-            raise reason
-        for one in found:
-            if one.path.is_dir():
-                atomic_files.remove_tree(one.path)
-            else:
-                one.path.unlink(missing_ok=True)
+        held = cache_pruning.removal_lock(home)
+        try:
+            with file_lock.hold(held, wait=0):  # an install that starts from now on sees it
+                for reason in _reasons_to_stay(home, cache):  # and one that has started before the answer is seen
+                    raise reason
+                for one in found:
+                    if one.path.is_dir():
+                        atomic_files.remove_tree(one.path)
+                    else:
+                        one.path.unlink(missing_ok=True)
+        finally:
+            held.unlink(missing_ok=True)
         for folder_left in (cache, _launcher.path(home).parent, home):
             with contextlib.suppress(OSError):  # something of the user's is in it
                 folder_left.rmdir()
@@ -205,7 +210,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
 
 
 def _installed(home: Path) -> UsageError | None:
-    """Name the apps of a home that are installed, being installed or half installed, and the commands to end that."""
+    """Name the apps of a home that are installed, being changed or half installed, and the commands to end that."""
     from patchlock.environments import generations, installed_profiles
     from patchlock.model.errors import UsageError
 
@@ -215,7 +220,7 @@ def _installed(home: Path) -> UsageError | None:
     for one in generations.unfinished(home):
         name = f"{one.app} on {one.profile}"
         is_busy = generations.is_busy(one)
-        told.append(f"{name} is being installed" if is_busy else f"the install of {name} did not finish")
+        told.append(f"{name} is being changed" if is_busy else f"the install of {name} did not finish")
         commands.append(f"patchlock uninstall {one.app} --profile {one.profile}")
     if not told:
         return None

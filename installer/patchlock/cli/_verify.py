@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli import _options, _output, _progress
 from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _tell(
     if passed:
         return EXIT_NOT_CHECKED if all(unverified) else 0
     words, command = cure
-    _output.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
+    _output.echo(f"to {words}: patchlock {command}", err=True)
     return 1
 
 
@@ -292,7 +292,7 @@ def _cure(receipt: Receipt, results: tuple[CheckResult, ...], other: str = "") -
     failed, pair = [result for result in results if not result.passed], f"{receipt.app} --profile {receipt.profile}"
     if any(result.id == verification.ONE_OWNER for result in failed):
         return "lock without one of them", f"lock {pair}"
-    if any(result.level == "seen" for result in failed):
+    if any(result.level == "present" for result in failed):
         return "repair exactly that", f"install {pair} --repair"
     if any(result.id in proof.WRONG_LOCK for result in failed):
         return "lock what the profile needs", f"lock {pair}"

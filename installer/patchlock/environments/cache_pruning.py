@@ -55,6 +55,11 @@ def take_lease(cache: Path, home: Path) -> None:
         atomic_files.atomic_write(lease, os.fsencode(place) + b"\n")
 
 
+def removal_lock(home: Path) -> Path:
+    """Name the lock that is held while patchlock removes itself, and with it what an install needs."""
+    return home / ".removal.lock"
+
+
 def homes(cache: Path, home: Path) -> tuple[Path, ...]:
     """List the homes that use a cache, this one first; the leases of those that are gone are removed.
 

@@ -33,7 +33,7 @@ class CheckRecord:
 
     id: str
     level: str
-    """`seen`, `loads`, `starts` or `computes`."""
+    """`present`, `loads`, `starts` or `computes`."""
     detail: str
 
 
@@ -228,7 +228,8 @@ def require_current(installation: Installation, app: str) -> Receipt:
     receipt = current(installation)
     if receipt is None and is_busy(installation):
         raise BusyError(
-            f"{app} is being installed on {installation.profile} at this moment{file_lock.holder(installation.lock)}",
+            f"another patchlock is changing {app} on {installation.profile} at this moment"
+            f"{file_lock.holder(installation.lock)}",
             where=str(installation.folder),
             remedy="wait for that to end and run the same command again",
         )

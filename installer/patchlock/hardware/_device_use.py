@@ -100,7 +100,8 @@ def account(
             if options.near or options.all_refused or options.tries or not is_weak:
                 (doubts if options.near else warnings)[_on_the_processor(one, best, options, app)] = None
         elif options.near:
-            doubts[_unused(one, used, _blocked(options.near), options.tries, app)] = None
+            ask = _ASK if one.device.trouble else ""
+            doubts[_unused(one, used, _blocked(options.near) + ask, options.tries, app)] = None
         elif one.device.is_hidden or one.device.trouble:
             if not is_weak or options.tries or options.all_refused:
                 doubts[_unused(one, used, _stopped(one, best, host), (), app)] = None
@@ -264,9 +265,12 @@ def _nothing(best: Accepted) -> str:
     )
 
 
+_ASK = "; ask `patchlock doctor`"
+
+
 def _stopped(one: _Device, best: Accepted, host: Host) -> str:
     if one.device.trouble:
-        return f"it does not work ({one.device.trouble}); ask `patchlock doctor`"
+        return f"it does not work ({one.device.trouble}){_ASK}"
     by = hidden_by(host, one.device.vendor) or "a variable"
     return f"it is hidden by {by}; unset the variable, or choose --profile {best.profile.name}"
 

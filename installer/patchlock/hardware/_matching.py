@@ -155,9 +155,9 @@ def _of_machine(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> Itera
         node = nodes.get(path)
         if path in never:
             continue
-        if node is None:
+        if node is None and not one.device.trouble:  # else the driver that would make it is not there
             yield f"{path} is not there"
-        elif not node.is_usable:
+        elif node is not None and not node.is_usable:
             group = f", only the group {node.group} may" if node.group else ""
             yield f"this user may not open {path}{group}"
     for library in fit.libraries:

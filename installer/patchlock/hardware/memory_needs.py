@@ -36,7 +36,7 @@ class MemoryVerdict:
 
     @property
     def basis(self) -> str:
-        """Say that nobody has said that number of such a machine: ` (known only for a GPU)`; else ""."""
+        """Say that nobody has said that number of such a machine: ` (known only for a graphics card)`; else ""."""
         return self.need.basis if not self.is_device and self.takes > self.need.ram else ""
 
     @property

@@ -103,7 +103,7 @@ class MemoryNeed:
     @property
     def basis(self) -> str:
         """Say of `without_card` that nobody has said it of a machine without a card; else ""."""
-        return " (known only for a GPU)" if self.device > self.ram else ""
+        return " (known only for a graphics card)" if self.device > self.ram else ""
 
 
 def memory_for(needs: Iterable[MemoryNeed], profile: str, platform: str) -> tuple[MemoryNeed, ...]:

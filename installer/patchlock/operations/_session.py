@@ -11,7 +11,7 @@ from patchlock.environments import cache_pruning, generations
 from patchlock.environments.generations import Unfinished
 from patchlock.locks.lock_request import Request
 from patchlock.model.addresses import without_secrets
-from patchlock.model.errors import PatchlockError, UpstreamError
+from patchlock.model.errors import BusyError, PatchlockError, UpstreamError
 from patchlock.model.installation import Installation
 from patchlock.model.progress import Progress
 from patchlock.worktree import clone, upstream_cache
@@ -60,7 +60,13 @@ def lock(installation: Installation, progress: Progress) -> Iterator[int]:
     Args:
         installation: which one.
         progress: told when another patchlock has to end first.
+
+    Raises:
+        BusyError: another patchlock does not end, or removes patchlock itself.
     """
+    home = installation.folder.parent
+    if file_lock.is_held(cache_pruning.removal_lock(home)):
+        raise BusyError("patchlock is being removed at this moment", where=str(home), remedy="wait for that to end")
 
     def waiting() -> None:
         progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from patchlock.environments import generations, models
 from patchlock.environments.models import LocatedFile
 from patchlock.locks.lock_request import Request
-from patchlock.model.errors import DownloadError, NetworkError
+from patchlock.model.errors import DownloadError, ModelError, NetworkError
 from patchlock.model.models import ModelSize, When, sizes_by_time
 from patchlock.model.progress import Progress
 from patchlock.operations import _session
@@ -24,12 +24,14 @@ def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
 
     Raises:
         NotInstalledError: the app is not installed, so that it looks nowhere.
-        ModelError, HashMismatchError, NetworkError, DownloadError, DiskFullError: as `environments.models.bring`.
+        HashMismatchError, NetworkError, DownloadError, DiskFullError: as `environments.models.bring`.
+        ModelError: the same, after all other files.
     """
     installation = request.installation
     generations.require_current(installation, request.app.name)
 
-    brought = []
+    brought: list[LocatedFile] = []
+    refused: list[ModelError] = []
     with _session.lock(installation, progress), models.hold(request):
         located = models.locate(request)
         models.require_room(request, [one for one in located if one.state == "missing"])
@@ -38,13 +40,22 @@ def fetch(request: Request, progress: Progress) -> tuple[LocatedFile, ...]:
                 progress.say(str(one.file.path))
                 try:
                     is_new = models.bring(request, one, progress.transfer, progress.note)
+                except ModelError as error:  # of this file alone
+                    refused.append(error)
+                    progress.say(f"{one.file.path} of {one.model.repository} was not fetched")
+                    continue
                 except (NetworkError, DownloadError) as error:
                     others = [models.by_hand(other) for other in located[number + 1 :] if other.state == "missing"]
-                    error.evidence = (*error.evidence, *(f"missing, too: {text}" for text in dict.fromkeys(others)))
+                    missing = (f"missing, too: {text}" for text in dict.fromkeys(others))
+                    error.evidence = (*error.evidence, *map(str, refused), *missing)
                     raise
                 progress.say(f"{one.file.path} of {one.model.repository}{'' if is_new else ' was there'}")
             if is_new:
                 brought.append(one)
+    if refused:
+        first, *more = refused
+        first.evidence = (*first.evidence, *map(str, more))
+        raise first
     return tuple(brought)
 
 

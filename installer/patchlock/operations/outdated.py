@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.catalogue import app_summaries
-from patchlock.environments import installation_states
+from patchlock.catalogue.app_summaries import AppSummary
+from patchlock.environments import installation_states, kept_catalogue
 from patchlock.environments.installation_states import InstallationState
 from patchlock.model.errors import CatalogueError, UnknownAppError, UpstreamError
+from patchlock.model.installation import Installation
 from patchlock.worktree import upstream_cache
 
 
@@ -50,8 +52,19 @@ def look(home: Path, root: Path, tell: Callable[[str], None]) -> tuple[Newer, ..
 def _newer(root: Path, state: InstallationState) -> Newer:
     installed = state.used.upstream if state.used else ""
     try:
-        app = app_summaries.read_summary(root, state.installation.app)
+        app = _summary(root, state.installation)
         there = upstream_cache.branch_commit(app.url, app.branch) if app.url else installed
     except (CatalogueError, UnknownAppError, UpstreamError) as error:
         return Newer(state=state, upstream="", branch="", failure=error.what)
     return Newer(state=state, upstream="" if there == installed else there, branch=app.branch, failure="")
+
+
+def _summary(root: Path, installation: Installation) -> AppSummary:
+    """Read an app from the catalogue, or from what its installation keeps of the one that it was made from."""
+    try:
+        return app_summaries.read_summary(root, installation.app)
+    except UnknownAppError:
+        kept = kept_catalogue.root(installation)
+        if kept is None:
+            raise
+        return app_summaries.read_summary(kept, installation.app)

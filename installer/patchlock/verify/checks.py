@@ -38,7 +38,7 @@ _PATIENCE = 900
 """Seconds for a check of ours: a first import reads gigabytes from a slow disk and compiles for a minute."""
 
 
-LEVELS = ("seen", "loads", "starts", "computes")
+LEVELS = ("present", "loads", "starts", "computes")
 """What a check can prove, from the least on."""
 
 
@@ -167,7 +167,7 @@ def packages(lock: Lock, environment: Path) -> CheckResult:
         if name in installed and installed[name] != version
     ]
     detail = "; ".join(sorted(wrong)) or f"{len(wanted)} packages, as locked"
-    return CheckResult(id="packages", level="seen", passed=not wrong, detail=detail)
+    return CheckResult(id="packages", level="present", passed=not wrong, detail=detail)
 
 
 def _overlays(environment: Path) -> Iterator[CheckResult]:
@@ -177,7 +177,7 @@ def _overlays(environment: Path) -> Iterator[CheckResult]:
     wrong = preloads.problems(environment, expected)
     if expected or wrong:
         detail = "; ".join(wrong) or f"{', '.join(expected)}: every file as installed"
-        yield CheckResult(id="overlays", level="seen", passed=not wrong, detail=detail)
+        yield CheckResult(id="overlays", level="present", passed=not wrong, detail=detail)
 
 
 def isolation(place: CheckContext) -> CheckResult:
@@ -199,11 +199,11 @@ def isolation(place: CheckContext) -> CheckResult:
         answer: dict[str, Any] = json.loads(done.text.splitlines()[-1])
     except (PatchlockError, OSError, IndexError, ValueError) as error:
         why = error.what if isinstance(error, PatchlockError) else str(error)
-        return CheckResult(id="isolation", level="seen", passed=False, detail=f"Python cannot be asked: {why}")
+        return CheckResult(id="isolation", level="present", passed=False, detail=f"Python cannot be asked: {why}")
     told = [*answer["failed"], *(f"note: {note}" for note in answer["notes"])]
     passed = not answer["failed"]
     detail = "; ".join(told) if told else "only the environment, the app's folder and the standard library"
-    return CheckResult(id="isolation", level="seen", passed=passed, detail=detail)
+    return CheckResult(id="isolation", level="present", passed=passed, detail=detail)
 
 
 def own_program(name: str) -> contextlib.AbstractContextManager[Path]:

@@ -1,4 +1,4 @@
-"""Prove that the libraries of an environment compute on its device: seen, loads, computes; each kernel contained."""
+"""Prove that the libraries of an environment compute on its device: present, loads, computes; each kernel contained."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _nothing_computed(wanted: ProofPlan) -> CheckResult:
     """Say that no library of the lock has computed on the GPU of the profile; an install leaves that to `verify`."""
     what = f"nothing was computed on {wanted.back_end}"
     if wanted.is_short:
-        return CheckResult(id=_NOTHING, level="seen", passed=True, detail=f"{what}; `patchlock verify` does that")
+        return CheckResult(id=_NOTHING, level="present", passed=True, detail=f"{what}; `patchlock verify` does that")
     why = f"{what}: the lock has neither torch nor an ONNX Runtime that can"
     remedy = f"let the app require one and run `{wanted.lock_command}`, or install it on the profile cpu"
     return CheckResult(id=_NOTHING, level="computes", passed=False, detail=f"{why}; {remedy}")
@@ -401,7 +401,7 @@ def _seen(back_end: str) -> Iterator[CheckResult]:
     """Name the accelerators that the system shows, where it shows any."""
     found = [] if back_end == "cpu" else [device.name or device.device for device in probes.probe().devices]
     if found:
-        yield CheckResult(id="devices", level="seen", passed=True, detail=", ".join(found))
+        yield CheckResult(id="devices", level="present", passed=True, detail=", ".join(found))
 
 
 def _cards(provider: str) -> str:

@@ -135,7 +135,7 @@ def _owners(contents: Contents, lock: Lock, origin: Origin) -> CheckResult:
     found = file_owners.objections(contents, lock, origin.exceptions)
     return CheckResult(
         id=ONE_OWNER,
-        level="seen",
+        level="present",
         passed=not found,
         detail="; ".join(found) or "no package has overwritten a file of another one",
     )
@@ -185,7 +185,7 @@ def _seen(
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     files = CheckResult(
         id="files",
-        level="seen",
+        level="present",
         passed=not found,
         detail="; ".join(map(str, found[:_SHOWN])) + more if found else whole,
     )
@@ -284,7 +284,7 @@ def _environment(folder: Path, receipt: Receipt) -> CheckResult:
     elif not (folder / "pyvenv.cfg").is_file() or venv.python_version(folder) != receipt.python:
         wrong.append(f"pyvenv.cfg is not that of Python {receipt.python}")
     detail = "; ".join(wrong) or f"Python {receipt.python}, in environments/{receipt.id}"
-    return CheckResult(id="environment", level="seen", passed=not wrong, detail=detail)
+    return CheckResult(id="environment", level="present", passed=not wrong, detail=detail)
 
 
 def _made(receipt: Receipt) -> float:

@@ -44,6 +44,7 @@ _IS_INCOMPLETE = "possible repository corruption on the remote side"
 
 Source: https://github.com/git/git/blob/v2.47.0/upload-pack.c (create_pack_file)
 """
+_OBJECT = re.compile(r"\b[0-9a-f]{40}\b")
 _PATIENCE = 30.0
 """Seconds that a repository may take to say where a branch is."""
 _SSH = re.compile(r"(?:ssh://)?git@(?P<host>[\w.-]+)[:/](?P<path>.+)")
@@ -144,7 +145,7 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
         else:
             commit = _take(app, repository, source, revision, lock)
             if git("ls-tree", "-r", "--name-only", commit, repository=repository, allowed=(0, 128)).returncode:
-                raise _incomplete(source or "")
+                raise _incomplete(source or "", f"folders of commit {commit[:12]}")
         tree = _with_submodules(app, repository, commit, source, lock)
     date = _date(repository, commit)
     return Snapshot(repository=repository, commit=commit, tree=tree, date=date, directory=app.directory)
@@ -410,7 +411,8 @@ def _fetch(
         if not must or _borrow(repository, Path(address)):
             return
         if any(_IS_INCOMPLETE in line for line in error.evidence):
-            raise _incomplete(place) from error
+            lacks = next((found[0] for line in error.evidence if (found := _OBJECT.search(line))), "some")[:12]
+            raise _incomplete(place, f"a file or folder ({lacks}) of a commit, which may be an older one") from error
         failed = UpstreamError(
             f"the upstream of {app.name} could not be fetched",
             where=place,
@@ -421,12 +423,13 @@ def _fetch(
         raise failed from error
 
 
-def _incomplete(place: str) -> UpstreamError:
-    """Say that a clone lacks objects, in the same words whichever they are."""
+def _incomplete(place: str, lacks: str) -> UpstreamError:
+    """Say what a clone lacks; of a clone on this machine, only the commit itself is read."""
     return _unknown(
-        "the clone of upstream is incomplete: it lacks files or folders of the commit",
+        f"the clone of upstream is incomplete: it lacks {lacks}",
         where=place,
-        remedy="name a complete one, made without --filter: --source PATH-OR-URL",
+        remedy="name a complete one, made without --filter, or a folder here whose clone has the whole commit: "
+        "--source PATH-OR-URL",
     )
 
 
@@ -686,7 +689,7 @@ def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[st
             position = end + 1
             continue
         if head[-1] == b"missing":
-            raise _incomplete("")
+            raise _incomplete("", f"the file {os.fsdecode(head[0])[:12]} of the commit")
         size = int(head[2])
         found[blob] = answer[end + 1 : end + 1 + size]
         position = end + 2 + size
@@ -718,4 +721,4 @@ def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosix
     """Read files of another commit, such as the one that the patches' author saw; nothing where it is not there."""
     if not paths or commit == snapshot.commit or not _has(snapshot.repository, commit):
         return {}
-    return read(dataclasses.replace(snapshot, commit=commit, tree=commit), paths)
+    return read(dataclasses.replace(snapshot, commit=commit, tree=commit), (), optional=paths)
