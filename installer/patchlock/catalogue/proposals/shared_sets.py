@@ -40,12 +40,16 @@ class LocatedRequirement:
     found: Finding
 
 
+Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+"""The requirements of an app, by name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tree:
     """What is known of a clone."""
 
     files: Files
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+    asked: Asked
     imports: Imports
     requirement_files: tuple[str, ...]
     started: Collection[PurePosixPath] = ()

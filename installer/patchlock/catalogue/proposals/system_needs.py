@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.catalogue.proposals import _program_calls, documents, importers, module_names, requirement_choice
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
-from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
+from patchlock.catalogue.proposals.shared_sets import Asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +81,6 @@ _SIGNS = (
     ),
     _Sign(name="git-lfs", modules=(), words=r"\bgit[- ]lfs\b", why="model files of the repository are fetched by it"),
 )
-
-
-Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
