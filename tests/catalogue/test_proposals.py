@@ -281,6 +281,22 @@ def test_program_that_the_code_calls_is_needed_and_required_where_the_app_ends_w
     ]
 
 
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        ({"README.md": "Most players (browsers, ffmpeg and others) handle this kind of header fine.\n"}, []),
+        ({"README.md": "Please make sure that a recent ffmpeg is on the path of your shell.\n"}, ["README.md:1"]),
+        ({"README.md": "- [FFmpeg](https://ffmpeg.org)\n"}, ["README.md:1"]),
+        ({"examples/play.py": "import pydub\n", "README.md": "x\n"}, []),
+    ],
+    ids=["speaks-of-it", "asks-for-it", "lists-it", "an-example"],
+)
+def test_what_only_is_spoken_of_is_no_need(texts: dict[str, str], wanted: list[str]) -> None:
+    files = tree(texts)
+    found = system_needs.read(files, Imports(files), {}, ["ffmpeg"])
+    assert [f"{one.found.path}:{one.found.line}" for one in found] == wanted
+
+
 def test_program_that_a_container_installs_is_needed() -> None:
     files = tree({"Dockerfile": "FROM x\nRUN apt-get update && apt-get install -y \\\n  git \\\n  espeak-ng\n"})
     (need,) = system_needs.read(files, Imports(files), {}, ["espeak-ng"])

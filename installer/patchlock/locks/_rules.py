@@ -100,7 +100,7 @@ def enforce_policy(
         error = PolicyError("; ".join(clauses), where=where)
         error.is_unknown = not idle and all(one.is_unknown for one in found)
         raise error
-    return policy.notices(packages, facts)
+    return policy.notices(packages, facts, order.profile.back_end)
 
 
 def takeable(order: ResolutionInputs, name: NormalizedName) -> frozenset[Version] | None:

@@ -127,10 +127,10 @@ def _all_files(clone: CandidateApp, together: Iterable[PurePosixPath]) -> tuple[
     return tuple(dict.fromkeys(found))
 
 
-def _started(trees: Trees, launch: Launching) -> frozenset[PurePosixPath]:
-    """Name the files that a program comes to as it starts."""
+def _started(trees: Trees, launch: Launching) -> tuple[PurePosixPath, ...]:
+    """Name the files that a program comes to as it starts, in order."""
     path = launch.environment.get("PYTHONPATH", "")
-    return frozenset(import_graph.reached(trees.files, launch.command, path, trees).files)
+    return import_graph.reached(trees.files, launch.command, path, trees).files
 
 
 def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: None) -> ProposalResult:

@@ -232,3 +232,23 @@ def only_sdists(
         if allowed and not any(file.filename.endswith(".whl") for _, file in allowed):
             found.append((name, max((version for version, _ in allowed), key=lambda v: (not v.is_prerelease, v))))
     return tuple(found)
+
+
+_LOADS_CUDA = {"ctranslate2": "cuBLAS", "onnxruntime-gpu": "cuBLAS and cuDNN"}
+"""Distributions whose wheels load CUDA's libraries and bring none of them → which.
+
+Source: https://github.com/SYSTRAN/faster-whisper#gpu;
+https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#requirements"""
+
+
+def without_cuda_libraries(packages: Iterable[LockedPackage]) -> tuple[str, ...]:
+    """Name what loads CUDA's libraries on a card where nothing else brings them, as torch does; a clause each."""
+    locked = {str(package.name): package.version for package in packages}
+    if any(name == "torch" or name.startswith("nvidia-cublas") for name in locked):
+        return ()
+    return tuple(
+        f"{name} {locked[name]} loads CUDA's {libraries}, which nothing in the lock brings, as it is without torch: "
+        "the machine needs them"
+        for name, libraries in _LOADS_CUDA.items()
+        if name in locked
+    )
