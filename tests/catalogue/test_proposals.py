@@ -722,8 +722,10 @@ def test_app_that_asks_for_its_own_version_gets_metadata(code: str, is_found: bo
         ('if not os.environ.get("NO_MPS"):\n    d = "mps"\n', ()),
         ('if os.environ.get("DEVICE") == "mps":\n    d = "mps"\n', ()),
         ('if mps() or os.environ.get("A_MPS"):\n    d = "mps"\n', ()),
+        ('D = environ.get("DEVICE", "cpu")\n', ("the device that DEVICE names, cpu where it is not set: a.py:1",)),
+        ('D = settings.get("DEVICE", "cpu")\n', ()),
     ],
-    ids=["by-a-name", "itself", "on-by-default", "off-switch", "device-of-the-user", "either"],
+    ids=["by-a-name", "itself", "on-by-default", "off-switch", "device-of-the-user", "either", "named", "of-no-system"],
 )
 def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[str, ...]) -> None:
     assert device_switches.read(Trees(tree({"a.py": code}))) == tuple(f"upstream uses {one}" for one in wanted)
