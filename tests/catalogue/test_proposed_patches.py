@@ -19,7 +19,6 @@ from patchlock.catalogue.proposals import (
     findings,
     narrowing,
     onnx_builds,
-    requirement_choice,
     shared_sets,
 )
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
@@ -328,7 +327,7 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             "onnxruntime",
             "torch",
             {},
-            "upstream's requirements_gpu.txt:1 asks for onnxruntime-gpu",
+            "it stays on the CPU on cuda-linux, as the code never asks for CUDAExecutionProvider",
             id="asks-for-nothing",
         ),
     ],
@@ -336,15 +335,14 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
 def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_card(
     code: str, line: str, more: str, wanted: dict[str, tuple[str, ...]], told: str
 ) -> None:
-    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n", "requirements_gpu.txt": "onnxruntime-gpu\n"})
+    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n"})
     place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
     located = [LocatedRequirement(requirement=Requirement(one), found=place) for one in line.split("\n")]
     patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
     asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
-    other = [one for one in requirement_choice.candidates(files) if str(one.path) == "requirements_gpu.txt"]
 
     sections, (issue,) = onnx_builds.repair(
-        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
+        located, asking, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
     )
 
     renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
@@ -360,7 +358,7 @@ def test_onnxruntime_takes_no_libraries_of_its_own_where_the_lock_has_torch() ->
     patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
     code = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
     without, with_it = (
-        onnx_builds.repair(located, code, PROFILES, (), lambda path, line: f"{path}#{line}", _holds, has_torch=one)
+        onnx_builds.repair(located, code, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=one)
         for one in (False, True)
     )
 
@@ -406,12 +404,8 @@ def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
         requirement_files=("pyproject.toml",),
     )
     one = Catalogue(root=ROOT).shared(onnx_builds.SET)
-    lists = requirement_choice.candidates(files)
-    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=one.patches)
 
     assert shared_sets.examine([one], known, Memoized()) == ()
-    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", _holds, has_torch=True)
-    assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")
 
 
 @pytest.mark.parametrize(("torch", "holds"), [("2.4.1", False), ("2.6.0", True), ("", True)])

@@ -20,7 +20,7 @@ from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.lock_request import Request
 from patchlock.model.lockfile import Lock
-from patchlock.operations import _conflict_trials
+from patchlock.operations import proposal_locks
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
     face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert index
-    monkeypatch.setattr(_conflict_trials, "_CONFLICTS", 1)  # resolutions, so that no edit is left to try
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)  # resolutions, so that no edit is left to try
     clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
 
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve")
@@ -96,7 +96,7 @@ def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
 
     found = explanation.explain
     monkeypatch.setattr(explanation, "explain", explain)
-    monkeypatch.setattr(_conflict_trials, "_CONFLICTS", 1)
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-07-01T00:00:00Z")
     clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
 

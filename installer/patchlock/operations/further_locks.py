@@ -20,7 +20,7 @@ from patchlock.locks.wheel_choice import newer_glibc
 from patchlock.model.errors import PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.platforms import GLIBC_FLOOR
 from patchlock.model.profile import Profile
-from patchlock.operations import _conflict_trials, _later_files, lock_trials, proposal_scratch
+from patchlock.operations import lock_trials, proposal_locks, proposal_scratch
 from patchlock.operations.lock_trials import LockResult, try_lock
 from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.patches import import_graph
@@ -79,7 +79,7 @@ def lock_others(
         there = dataclasses.replace(there, tell=_naming(pair, trying.tell))
         made = try_lock(proposal, there)
         if isinstance(made.error, UnsatisfiableError) and trying.solve:
-            made = _later_files.with_newer(made, there)
+            made = proposal_locks.with_newer(made, there)
         began = time.monotonic()
         ends = began + seconds
         if isinstance(made.error, UnsatisfiableError) and trying.solve:
@@ -137,9 +137,9 @@ def _solved(
     left = ends - time.monotonic()
     if left <= 0 or _same(failed, trying, in_vain, left) is not None:
         return failed
-    made = _conflict_trials.explained(failed, trying, ends, builds_first=True)
+    made = proposal_locks.explained(failed, trying, ends, builds_first=True)
     for may_drop in (False, True)[: 1 if beside else 2]:
-        tried = _conflict_trials.with_edits(made, trying, ends, may_drop=may_drop)
+        tried = proposal_locks.with_edits(made, trying, ends, may_drop=may_drop)
         if tried.error is None and all(_has_solution(tried.proposal, one) for one in beside):
             return tried
         lock_trials.discard(tried, trying)

@@ -300,9 +300,7 @@ def _onnx(
     others = {name for name in asked if name != "onnxruntime" and backends.providers([name], "gpu")}
     located = () if others else asked.get(canonicalize_name("onnxruntime"), ())
     code = onnx_builds.Code(files=files, evaluator=evaluator, patches=patches)
-    has_torch = "torch" in asked
-    lists = (draft.requirements, *draft.alternatives)
-    return onnx_builds.repair(located, code, profiles, lists, draft.link, _holds, has_torch=has_torch)
+    return onnx_builds.repair(located, code, profiles, draft.link, _holds, has_torch="torch" in asked)
 
 
 def _holds(requirement: Requirement, profile: Profile) -> bool:

@@ -44,12 +44,10 @@ def idle_lines(module: ast.Module) -> frozenset[int]:
 
 def default_lines(module: ast.Module) -> frozenset[int]:
     """List the lines of what parameters are where no caller gives them another value."""
-    defaults = [one for node in ast.walk(module) if isinstance(node, ast.arguments) for one in _defaults(node)]
-    return frozenset(line for one in defaults for line in _lines([one]))
-
-
-def _defaults(arguments: ast.arguments) -> list[ast.expr]:
-    return [*arguments.defaults, *(one for one in arguments.kw_defaults if one is not None)]
+    every = [node for node in ast.walk(module) if isinstance(node, ast.arguments)]
+    return frozenset(
+        line for node in every for one in (*node.defaults, *node.kw_defaults) if one for line in _lines([one])
+    )
 
 
 def _assigned(node: ast.AST) -> str:
