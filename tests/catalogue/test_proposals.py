@@ -728,7 +728,9 @@ def test_app_that_asks_for_its_own_version_gets_metadata(code: str, is_found: bo
     ids=["by-a-name", "itself", "on-by-default", "off-switch", "device-of-the-user", "either", "named", "of-no-system"],
 )
 def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[str, ...]) -> None:
-    assert device_switches.read(Trees(tree({"a.py": code}))) == tuple(f"upstream uses {one}" for one in wanted)
+    assert device_switches.read(Trees(tree({"a.py": code, "tests/a.py": code, "examples/b.py": code}))) == tuple(
+        f"upstream uses {one}" for one in wanted
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ _OFF = frozenset({"", "0", "false", "no", "off", "none"})
 
 def read(trees: Trees) -> tuple[str, ...]:
     """Say of each device that it is off until a variable is set, with the place; sorted by file."""
-    paths = (path for path in sorted(trees.files) if path.suffix == ".py")
+    paths = (path for path in sorted(trees.files) if path.suffix == ".py" and not importers.is_no_part(path))
     reading = (path for path in paths if any(word in trees.files[path] for word in (b"environ", b"getenv")))
     return tuple(dict.fromkeys(remark for path in reading for remark in _of_file(trees, path)))
 
