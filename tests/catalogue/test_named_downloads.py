@@ -14,7 +14,7 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
     files = {PurePosixPath(f"{name}.py"): text.encode() for name, text in code.items()}
     files[PurePosixPath("local/model/config.json")] = b"{}"
     code_files = {path: data for path, data in files.items() if path.suffix == ".py"}
-    listed = downloads.read(files, Trees(code_files), {PurePosixPath(started)} if started else set())
+    listed = downloads.read(files, Trees(code_files), [PurePosixPath(f"{name}.py") for name in started.split()])
     return [(one.name, str(one.found.path), one.found.line, one.is_at_start) for one in listed]
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_download_is_not(code: str) -> None:
 def test_those_of_the_start_stand_first_and_each_once() -> None:
     load = 'M.from_pretrained("owner/{}")\n'
     assert found(
-        "app.py",
+        "app",
         a=load.format("lazy"),
         app=f"def f():\n    {load.format('later')}{load.format('now')}{load.format('lazy')}",
         test_app=load.format("tests"),
@@ -69,3 +69,9 @@ def test_those_of_the_start_stand_first_and_each_once() -> None:
         ("owner/lazy", "app.py", 4, True),
         ("owner/later", "app.py", 2, False),
     ]
+
+
+@pytest.mark.parametrize(("started", "is_at_start"), [("app", True), ("__init__ app", True), ("web app", False)])
+def test_what_only_a_program_does_is_not_done_where_it_is_imported(started: str, is_at_start: bool) -> None:
+    code = 'if __name__ == "__main__":\n    M.from_pretrained("owner/name")\n'
+    assert found(started, app=code, web="import app\n", __init__="") == [("owner/name", "app.py", 2, is_at_start)]

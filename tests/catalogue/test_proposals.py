@@ -281,6 +281,22 @@ def test_program_that_the_code_calls_is_needed_and_required_where_the_app_ends_w
     ]
 
 
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        ({"README.md": "Most players (browsers, ffmpeg and others) handle this kind of header fine.\n"}, []),
+        ({"README.md": "Please make sure that a recent ffmpeg is on the path of your shell.\n"}, ["README.md:1"]),
+        ({"README.md": "- [FFmpeg](https://ffmpeg.org)\n"}, ["README.md:1"]),
+        ({"examples/play.py": "import pydub\n", "README.md": "x\n"}, []),
+    ],
+    ids=["speaks-of-it", "asks-for-it", "lists-it", "an-example"],
+)
+def test_what_only_is_spoken_of_is_no_need(texts: dict[str, str], wanted: list[str]) -> None:
+    files = tree(texts)
+    found = system_needs.read(files, Imports(files), {}, ["ffmpeg"])
+    assert [f"{one.found.path}:{one.found.line}" for one in found] == wanted
+
+
 def test_program_that_a_container_installs_is_needed() -> None:
     files = tree({"Dockerfile": "FROM x\nRUN apt-get update && apt-get install -y \\\n  git \\\n  espeak-ng\n"})
     (need,) = system_needs.read(files, Imports(files), {}, ["espeak-ng"])
@@ -706,11 +722,15 @@ def test_app_that_asks_for_its_own_version_gets_metadata(code: str, is_found: bo
         ('if not os.environ.get("NO_MPS"):\n    d = "mps"\n', ()),
         ('if os.environ.get("DEVICE") == "mps":\n    d = "mps"\n', ()),
         ('if mps() or os.environ.get("A_MPS"):\n    d = "mps"\n', ()),
+        ('D = environ.get("DEVICE", "cpu")\n', ("the device that DEVICE names, cpu where it is not set: a.py:1",)),
+        ('D = settings.get("DEVICE", "cpu")\n', ()),
     ],
-    ids=["by-a-name", "itself", "on-by-default", "off-switch", "device-of-the-user", "either"],
+    ids=["by-a-name", "itself", "on-by-default", "off-switch", "device-of-the-user", "either", "named", "of-no-system"],
 )
 def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[str, ...]) -> None:
-    assert device_switches.read(Trees(tree({"a.py": code}))) == tuple(f"upstream uses {one}" for one in wanted)
+    assert device_switches.read(Trees(tree({"a.py": code, "tests/a.py": code, "examples/b.py": code}))) == tuple(
+        f"upstream uses {one}" for one in wanted
+    )
 
 
 @pytest.mark.parametrize(

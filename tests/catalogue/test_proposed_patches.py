@@ -19,7 +19,6 @@ from patchlock.catalogue.proposals import (
     findings,
     narrowing,
     onnx_builds,
-    requirement_choice,
     shared_sets,
 )
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
@@ -328,7 +327,7 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             "onnxruntime",
             "torch",
             {},
-            "upstream's requirements_gpu.txt:1 asks for onnxruntime-gpu",
+            "it stays on the CPU on cuda-linux, as the code never asks for CUDAExecutionProvider",
             id="asks-for-nothing",
         ),
     ],
@@ -336,15 +335,14 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
 def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_card(
     code: str, line: str, more: str, wanted: dict[str, tuple[str, ...]], told: str
 ) -> None:
-    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n", "requirements_gpu.txt": "onnxruntime-gpu\n"})
+    files = tree({"a.py": code, "requirements.txt": f"{line}\n{more}\n"})
     place = Finding(path=PurePosixPath("requirements.txt"), line=1, text=line)
     located = [LocatedRequirement(requirement=Requirement(one), found=place) for one in line.split("\n")]
     patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
     asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
-    other = [one for one in requirement_choice.candidates(files) if str(one.path) == "requirements_gpu.txt"]
 
     sections, (issue,) = onnx_builds.repair(
-        located, asking, PROFILES, other, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
+        located, asking, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
     )
 
     renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
@@ -360,7 +358,7 @@ def test_onnxruntime_takes_no_libraries_of_its_own_where_the_lock_has_torch() ->
     patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
     code = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
     without, with_it = (
-        onnx_builds.repair(located, code, PROFILES, (), lambda path, line: f"{path}#{line}", _holds, has_torch=one)
+        onnx_builds.repair(located, code, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=one)
         for one in (False, True)
     )
 
@@ -406,12 +404,8 @@ def test_set_is_not_taken_for_what_only_an_extra_asks_for() -> None:
         requirement_files=("pyproject.toml",),
     )
     one = Catalogue(root=ROOT).shared(onnx_builds.SET)
-    lists = requirement_choice.candidates(files)
-    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=one.patches)
 
     assert shared_sets.examine([one], known, Memoized()) == ()
-    _, (issue,) = onnx_builds.repair([located], asking, PROFILES, lists, lambda *_: "", _holds, has_torch=True)
-    assert issue.remedy.endswith("upstream's pyproject.toml:5 asks for onnxruntime-gpu")
 
 
 @pytest.mark.parametrize(("torch", "holds"), [("2.4.1", False), ("2.6.0", True), ("", True)])
@@ -447,12 +441,40 @@ if not torch.cuda.is_available():
     use(device="cuda")
 else:
     use(device="cuda")
+card = f"cuda:{gpu}"
+where = torch.device(card if torch.cuda.is_available() else "cpu")
 """
 
 
 def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
     lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
-    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25} == {3, 5, 11, 18, 21, 25}
+    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25, 26} == {3, 5, 11, 18, 21, 25, 26}
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ('device = "cuda"\nx = 1\ndevice = pick()\nuse(device)\n', {1}),
+        ('device = "cuda"\nuse(device)\ndevice = pick()\n', set()),
+        ('device = "cuda"\ndevice = pick(device)\n', set()),
+        ('device = "cuda"\nif slow:\n    device = pick()\nuse(device)\n', set()),
+        ('def f():\n    device = "cuda"\n    device = "cpu"\n', {2}),
+    ],
+)
+def test_value_that_is_replaced_before_it_is_used_is_idle(code: str, wanted: set[int]) -> None:
+    assert _cuda_guards.idle_lines(ast.parse(code)) == wanted
+
+
+def test_default_is_told_as_one_and_a_replaced_value_not_at_all() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    code = 'import torch\ndef f(x, *, device="cuda"):\n    where = "cuda"\n    where = device\n    return x.to(where)\n'
+    files = tree({"a.py": code})
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([device], known, Memoized())
+
+    assert (findings.stops(issue), [one.line for one in issue.found]) == ("cosmetic", [2])
+    assert issue.means == "a function takes an NVIDIA card where no caller gives it another device"
 
 
 def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:
@@ -460,3 +482,13 @@ def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:
     issue = Issue(name="old-module", title="", means="", found=(place,), remedy="")
     told = [findings.stops(findings.at_start_of(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
     assert told == ["stops the start", "stops the first use"]
+
+
+def test_set_that_bounds_a_version_does_not_say_that_it_fixes_the_code() -> None:
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="av>=14")
+    asked = {canonicalize_name("av"): (LocatedRequirement(requirement=Requirement("av>=14"), found=place),)}
+    known = shared_sets.Tree(files={}, asked=asked, imports=Imports({}, Trees({})), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([Catalogue(root=ROOT).shared("av-wheel")], known, Memoized())
+
+    assert issue.remedy == 'the shared set "av-wheel" bounds the version'

@@ -190,6 +190,38 @@ def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
             "",
             id="compose",
         ),
+        pytest.param(
+            {"Dockerfile": 'FROM x\nCMD ["uvicorn", "--factory", "a.main:make"]\n', "src/a/main.py": ""},
+            "uvicorn a.main:make --factory",
+            "src",
+            id="a-server-whose-option-comes-first",
+        ),
+        pytest.param(
+            {"docs/use.md": "`python -m page`", "a/__init__.py": "", "a/page.py": SERVES},
+            "python -m page",
+            "a",
+            id="a-module-in-the-folder-of-a-package",
+        ),
+        pytest.param(
+            {
+                "setup.py": "setup(entry_points={'console_scripts': ['x=a:main']})",
+                "a/__init__.py": "",
+                "a/__main__.py": "from a import main\nmain()\n",
+            },
+            "python -m a",
+            "",
+            id="a-script-that-a-package-has",
+        ),
+        pytest.param(
+            {
+                "go.sh": "# python old.py\nuv run --no-sync --extra cpu python new.py\n",
+                "old.py": SERVES,
+                "new.py": STARTS,
+            },
+            "python new.py",
+            "",
+            id="options-of-uv-and-no-comment",
+        ),
     ],
 )
 def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, path: str) -> None:
@@ -244,10 +276,11 @@ def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> 
     )
 
 
-GROUP = "import click\nfrom a.tasks import make, prepare\n@click.group()\ndef cli():\n    pass\n"
+GROUP = "import click\nfrom a.tasks import make\nfrom a.web import run\n@click.group()\ndef cli():\n    pass\n"
 GROUP += 'cli.add_command(make)\nif __name__ == "__main__":\n    cli()\n'
 TASKS = 'import click\n@click.command()\n@click.option("-m", "--model", required=True)\ndef make(model):\n    pass\n'
-TASKS += '@click.command()\n@click.option("--folder", required=True)\ndef prepare(folder):\n    pass\n'
+WEB = 'import click\n@click.command(name="serve")\n@click.option("--folder", required=True)\n'
+WEB += "def run(folder):\n    app.run()\n"
 
 
 @pytest.mark.parametrize(
@@ -258,9 +291,18 @@ TASKS += '@click.command()\n@click.option("--folder", required=True)\ndef prepar
             "python -m a.cli make",
             "README.md:2 says so; it requires --model (a/tasks.py:3), which you have to give",
         ),
-        ("`x init`\n", "python -m a.cli", 'the project names it as the script "x"'),
+        (
+            "`x init`\n",
+            "python -m a.cli",
+            'the project names it as the script "x"; it has subcommands, one of which may have to be given: make, serve',
+        ),
+        (
+            "`x make --model a`\n`x serve`\n",
+            "python -m a.cli serve",
+            "README.md:2 says so; it requires --folder (a/web.py:3), which you have to give",
+        ),
     ],
-    ids=["a-subcommand", "one-that-only-prepares"],
+    ids=["a-subcommand", "one-that-only-prepares", "one-that-serves"],
 )
 def test_subcommand_is_kept_with_its_own_options_alone(readme: str, command: str, why: str) -> None:
     texts = {
@@ -269,6 +311,7 @@ def test_subcommand_is_kept_with_its_own_options_alone(readme: str, command: str
         "a/__init__.py": "",
         "a/cli.py": GROUP,
         "a/tasks.py": TASKS,
+        "a/web.py": WEB,
     }
     found = started(texts)[0]
 
@@ -307,8 +350,37 @@ def test_commands_of_the_readme_and_scripts_of_the_project_come_before_those_of_
     assert commands[:3] == ["python b.py", "python -m a.cli", "python deploy.py"]
 
 
-def test_training_is_no_start() -> None:
-    assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
+PARSER = "import argparse\ncommands = argparse.ArgumentParser().add_subparsers()\n"
+PARSER += "commands.add_parser('list')\ncommands.add_parser('go')\n" + STARTS
+TYPER = "import typer\napp = typer.Typer()\n@app.command()\ndef list_all():\n    pass\n"
+TYPER += "@app.command(help='x')\ndef go():\n    pass\n" + STARTS
+
+
+@pytest.mark.parametrize("code", [PARSER, TYPER], ids=["argparse", "typer"])
+@pytest.mark.parametrize(
+    ("says", "command"), [("`python main.py go --fast`", "python main.py go"), ("", "python main.py")]
+)
+def test_subcommand_is_taken_from_a_document_or_asked_for(code: str, says: str, command: str) -> None:
+    found = started({"README.md": says, "main.py": code})[0]
+
+    assert " ".join(found.command) == command
+    assert ("it has subcommands, one of which may have to be given: list" in found.why) == (not says)
+
+
+def test_variables_of_start_scripts_are_taken_where_the_scripts_agree() -> None:
+    script = "ROOT=$(pwd)\nexport CARD={}\nexport PYTHONPATH=$ROOT:$ROOT/api\nexport WEB=${{ROOT}}/web\nLOCAL=1\n"
+    script += 'export NAME="a b"\nexport DATA=/usr/share/x\nexport LATER=~/x\nuvicorn api.main:app\nexport LATE=1\n'
+    texts = {f"start-{card}.sh": script.format(card) for card in ("cpu", "gpu")}
+
+    (found,) = started({**texts, "api/main.py": "import own\n", "api/own.py": ""})
+
+    assert found.environment == {"PYTHONPATH": ".:api", "WEB": "web", "NAME": "a b"}
+    assert found.why == ("start-cpu.sh:9 says so; its start scripts do not agree on CARD: set what your machine needs")
+
+
+@pytest.mark.parametrize("said", ["", "`python train_first.py`"], ids=["a-name", "a-document"])
+def test_training_is_no_start(said: str) -> None:
+    assert started({"README.md": said, "train.py": STARTS, "train_first.py": STARTS, "tests/app.py": SERVES}) == []
 
 
 def test_start_of_a_container_is_told_with_its_line() -> None:

@@ -442,6 +442,23 @@ def test_yanked_file_is_told_and_no_violation(reason: str | None, clauses: tuple
     assert judge(*locked, facts=facts) == ()
 
 
+@pytest.mark.parametrize(
+    ("names", "back_end", "told"),
+    [
+        pytest.param(("ctranslate2",), "cuda", "ctranslate2 1 loads CUDA's cuBLAS, which", id="alone"),
+        pytest.param(("onnxruntime-gpu", "x"), "cuda", "onnxruntime-gpu 1 loads CUDA's cuBLAS and cuDNN", id="onnx"),
+        pytest.param(("ctranslate2", "torch"), "cuda", "", id="torch-brings-them"),
+        pytest.param(("ctranslate2", "nvidia-cublas-cu12"), "cuda", "", id="a-wheel-of-nvidias"),
+        pytest.param(("ctranslate2",), "cpu", "", id="no-card"),
+    ],
+)
+def test_what_loads_cudas_libraries_that_nothing_brings_is_told(
+    names: tuple[str, ...], back_end: str, told: str
+) -> None:
+    found = policy.notices(tuple(package(name, "1") for name in names), Facts(), back_end)
+    assert [one[: len(told)] for one in found] == ([told] if told else [])
+
+
 # --- leftovers and exceptions -----------------------------------------------------------------------------------------
 
 

@@ -509,6 +509,14 @@ def test_file_asks_for_this(
         ),
         pytest.param(
             "pyproject.toml",
+            '[project]\nname = "x"\ndependencies = ["a"]\n'
+            '[project.optional-dependencies]\ngpu = ["a>=2"]\nweb = ["a", "b"]\n',
+            (),
+            ['the extra "web" (a, b), which `extras` of app.toml would add'],
+            id="only-what-is-required-anyway",
+        ),
+        pytest.param(
+            "pyproject.toml",
             POETRY_LISTS,
             ("web",),
             [

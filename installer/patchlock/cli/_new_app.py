@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from patchlock.model.errors import PatchlockError
     from patchlock.model.fits import Platform
     from patchlock.model.profile import Profile
-    from patchlock.operations.proposal_locks import LockResult, OtherLock
+    from patchlock.operations.further_locks import OtherLock
+    from patchlock.operations.lock_trials import LockResult
     from patchlock.operations.propose_app import ProposalResult
 
 _SHOWN = 5
@@ -90,16 +91,17 @@ def new_app_command(
     Example:
       patchlock new-app https://github.com/SWivid/F5-TTS --solve
     """
+    from patchlock.catalogue.proposals import app_names
     from patchlock.environments import named_downloads
-    from patchlock.operations import proposal_locks, proposal_scratch, proposal_start, propose_app
+    from patchlock.operations import further_locks, proposal_locks, proposal_scratch, proposal_start, propose_app
 
     opened = _options.open_catalogue(catalogue)
     chosen = opened.profile(_FIRST if profile == _ALL else profile)
     wanted_platform = _platform(chosen, platform)
     target, is_new = _target(opened, into)
-    called = name if name is not None else propose_app.name_of(url)
-    propose_app.name_of(url)  # so that an address that is none is told in any case
-    propose_app.require_name(called, target)
+    called = name if name is not None else app_names.name_of(url)
+    app_names.name_of(url)  # so that an address that is none is told in any case
+    app_names.require_name(called, target)
     progress = _progress.progress(as_json)
     wanted = propose_app.ProposalRequest(
         catalogue=opened,
@@ -129,13 +131,14 @@ def new_app_command(
             seconds=explain,
             sets={one: scratch.shared(one) for one in scratch.shared_names()},
             importers=functools.cache(proposed.importers),
+            tell=progress.say,
         )
         with progress.stage("lock"):
-            locked = proposal_locks.lock_proposal(proposed.proposal, trying, progress.say)
+            locked = proposal_locks.lock_proposal(proposed.proposal, trying)
             progress.say(_packages(locked.packages) if locked.packages else "no lock yet")
         if locked.error is None:
             with progress.stage("start"):
-                started = proposal_start.prove(proposed, locked, trying, progress.say)
+                started = proposal_start.prove(proposed, locked, trying)
                 locked = started.locked
                 proposed = _told_of(proposed, locked, started.issues)
                 progress.say("all that it imports is there" if not started.missing else "imports are missing")
@@ -143,7 +146,7 @@ def new_app_command(
         if profile == _ALL:
             with progress.stage("others"):
                 profiles = [opened.profile(name) for name in opened.profile_names()]
-                locked, others = proposal_locks.lock_others(locked, trying, profiles, progress.say)
+                locked, others = further_locks.lock_others(locked, trying, profiles)
                 progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
         progress.say("asking how large its models are")
         downloads = proposed.downloads(locked.proposal.facts.launch)

@@ -150,6 +150,11 @@ def read_all(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[Inde
         return {name: files for name, files in answers if files is not None}
 
 
+def offered(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[IndexFile, ...]]:
+    """List what the index has of several distributions, where it may be asked; nothing elsewhere."""
+    return read_all(names) if is_asked(online=uv.is_online()) else {}
+
+
 def _read_or_none(name: NormalizedName, index: str) -> tuple[IndexFile, ...] | None:
     try:
         return read(name, index)

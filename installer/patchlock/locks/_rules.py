@@ -100,7 +100,7 @@ def enforce_policy(
         error = PolicyError("; ".join(clauses), where=where)
         error.is_unknown = not idle and all(one.is_unknown for one in found)
         raise error
-    return policy.notices(packages, facts)
+    return policy.notices(packages, facts, order.profile.back_end)
 
 
 def takeable(order: ResolutionInputs, name: NormalizedName) -> frozenset[Version] | None:
@@ -267,8 +267,8 @@ def _in_time(
     found = {}
     for name, files in offered.items():
         kept = uploaded_until(files, order.cut_offs.get(name, order.as_of))
-        late = [one.filename for one in files if one not in kept and one.filename.endswith(".whl")]
-        is_plain = all(filename.endswith("-none-any.whl") for filename in late)
+        late = {one.filename for one in files} - {one.filename for one in kept}
+        is_plain = all(filename.endswith("-none-any.whl") for filename in late if filename.endswith(".whl"))
         found[name] = kept if is_plain or any(one.filename.endswith(".whl") for one in kept) else files
     return wanted, found
 

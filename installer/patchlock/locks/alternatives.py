@@ -12,7 +12,6 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import of_version, uploaded_until
 from patchlock.locks.conflicts import _search
@@ -112,6 +111,6 @@ def _is_late(order: ResolutionInputs, name: NormalizedName, version: Version) ->
             if one.name == name
         )
     else:
-        files = index_client.read_all([name]).get(name, ()) if index_client.is_asked(online=uv.is_online()) else ()
+        files = index_client.offered([name]).get(name, ())
     of = [file for file in files if of_version(file, version)]
     return not uploaded_until(of, order.cut_offs.get(name, order.as_of))

@@ -12,7 +12,6 @@ from packaging.version import Version
 
 from patchlock.catalogue.proposals import document, module_names
 from patchlock.catalogue.proposals.findings import Proposal
-from patchlock.core import uv
 from patchlock.distributions import index_client, wheel_facts
 from patchlock.distributions.policy.fitting import of_version
 from patchlock.locks import relock
@@ -191,7 +190,7 @@ def _without_copy(proposal: Proposal, trying: LockSettings, error: PolicyError) 
 
 def _roots(name: NormalizedName, version: Version, trying: LockSettings) -> set[str]:
     """Name what the wheels of a version put into an environment, as far as it was read."""
-    files = index_client.read_all([name]).get(name, ()) if index_client.is_asked(online=uv.is_online()) else ()
+    files = index_client.offered([name]).get(name, ())
     known = (
         wheel_facts.known_roots(trying.cache / wheel_facts.FOLDER, Sha256(one.sha256))
         for one in files

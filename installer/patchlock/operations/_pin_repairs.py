@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import Issue, ProposedPatch
-from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
+from patchlock.catalogue.proposals.shared_sets import Asked, LocatedRequirement
 from patchlock.locks.wheel_choice import best_wheel, marker_environment
 from patchlock.model.fits import Platform
 from patchlock.model.lock_rules import Constraint
@@ -30,7 +30,6 @@ from patchlock.patches import requirement_sources
 
 _REASONS = 3
 """Of all profiles, that are told in one line."""
-Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,12 @@ class LockSettings:
     sets: Mapping[str, SharedSet]
     importers: Callable[[], Importers] = Importers
     """Gives the imports of the app, which are asked for only where something has to go."""
+    tell: Callable[[str], None] = lambda _: None
+    """Is called with what goes on."""
+
+    def pair(self, proposal: Proposal) -> str:
+        """Name the pair."""
+        return f"{proposal.name} × {self.profile.name} × {self.platform.name}"
 
 
 def create_scratch_catalogue(catalogue: Catalogue, folder: Path) -> Catalogue:

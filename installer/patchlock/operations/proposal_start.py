@@ -30,15 +30,14 @@ from patchlock.catalogue.proposals import (
 from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
-from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.locks import relock
 from patchlock.model.errors import PatchlockError, UnsatisfiableError
 from patchlock.model.lockfile import Lock
 from patchlock.model.profile import Profile
-from patchlock.operations import _locked_needs, _start_cures, proposal_locks, proposal_scratch
+from patchlock.operations import _locked_needs, _start_cures, lock_trials, proposal_locks, proposal_scratch
 from patchlock.operations._pin_repairs import Offers
-from patchlock.operations.proposal_locks import LockResult
+from patchlock.operations.lock_trials import LockResult
 from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
 from patchlock.patches import import_graph
@@ -61,21 +60,18 @@ class StartResult:
     """All that is to be told: what was found and holds with the lock, that, and what the locked libraries lack."""
 
 
-def prove(
-    proposed: ProposalResult, locked: LockResult, trying: LockSettings, tell: Callable[[str], None] = lambda _: None
-) -> StartResult:
+def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) -> StartResult:
     """Bring what the program imports at its start, and take the first command that has all; writes proposal and lock.
 
     Args:
         proposed: the app and the commands that may start it.
         locked: its lock, which there is.
         trying: where and for what locks are tried.
-        tell: called with what goes on.
     """
     found: list[tuple[LockResult, tuple[ReachedImport, ...], LaunchCommand]] = []
     for one in proposed.commands[:_TRIED]:
-        tell(f"following the imports of {' '.join(one.command)}")
-        found.append((*_cured(proposed, locked, trying, one, tell), one))
+        trying.tell(f"following the imports of {' '.join(one.command)}")
+        found.append((*_cured(proposed, locked, trying, one), one))
         if not found[-1][1]:
             break
     best, proposal = locked, locked.proposal
@@ -91,7 +87,7 @@ def prove(
     proposal, more = _with_pkg_resources(proposal, versions, proposed)
     if "torch" in versions:
         proposal = onnx_builds.with_torch(proposal)
-    proposal = _without_idle_sets(proposal, versions, trying, tell)
+    proposal = _without_idle_sets(proposal, versions, trying)
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
     if found:
         files = import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).files
@@ -111,15 +107,15 @@ def prove(
             proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents, proposal.facts.launch)
         )
     if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
-        tell("renewing the lock for the whole proposal")
+        trying.tell("renewing the lock for the whole proposal")
         try:
-            lock = proposal_locks.renew(proposal, trying)
+            lock = lock_trials.renew(proposal, trying)
         except UnsatisfiableError:  # something of the lock requires a newer setuptools
             if not more:
                 raise
             proposal = dataclasses.replace(proposal, sets=best.proposal.sets)
             more = tuple(dataclasses.replace(one, remedy="no lock has an older setuptools beside it") for one in more)
-            lock = proposal_locks.renew(proposal, trying)
+            lock = lock_trials.renew(proposal, trying)
     trees = proposed.clone.trees
     found_issues = (
         *kept,
@@ -131,19 +127,14 @@ def prove(
         *removed_interfaces.find(trees, versions),
     )
     return StartResult(
-        locked=dataclasses.replace(
-            best, proposal=proposal, lock=lock, packages=len(lock.packages) if lock is not None else 0
-        ),
+        locked=dataclasses.replace(best, proposal=proposal, lock=lock),
         missing=(*missing, *made),
         issues=found_issues,
     )
 
 
 def _without_idle_sets(
-    proposal: Proposal,
-    versions: Mapping[NormalizedName, Version],
-    trying: LockSettings,
-    tell: Callable[[str], None],
+    proposal: Proposal, versions: Mapping[NormalizedName, Version], trying: LockSettings
 ) -> Proposal:
     """Leave out the shared sets that only bound versions, and with which the lock is the same."""
     for choice in proposal.sets:
@@ -154,7 +145,7 @@ def _without_idle_sets(
             sets=tuple(one for one in proposal.sets if one is not choice),
             issues=tuple(one for one in proposal.issues if one.name != choice.name),
         )
-        tell(f"resolving without {choice.name}")
+        trying.tell(f"resolving without {choice.name}")
         with contextlib.suppress(PatchlockError):
             other = relock.resolve(proposal_scratch.request_for(fewer, trying), relock.Kept())
             if {package.name: package.version for package in other.packages} == versions:
@@ -231,7 +222,6 @@ def _cured(
     locked: LockResult,
     trying: LockSettings,
     command: LaunchCommand,
-    tell: Callable[[str], None],
 ) -> tuple[LockResult, tuple[ReachedImport, ...]]:
     for _ in range(_ROUNDS):
         missing = _missing(locked, trying, command)
@@ -251,7 +241,7 @@ def _cured(
                 edits.append(cure.says)
         if proposal == locked.proposal:
             return locked, missing
-        again = proposal_locks.lock_proposal(proposal, trying, tell)
+        again = proposal_locks.lock_proposal(proposal, trying)
         if again.error is not None:
             return locked, missing
         locked = dataclasses.replace(again, edits=(*edits, *again.edits))
@@ -262,19 +252,18 @@ def _missing(locked: LockResult, trying: LockSettings, command: LaunchCommand) -
     if locked.lock is None:
         return ()
     path = command.environment.get("PYTHONPATH", "")
-    return proposal_locks.imports_missing(locked.proposal, locked.lock, trying, command.command, path)
+    return lock_trials.imports_missing(locked.proposal, locked.lock, trying, command.command, path)
 
 
 def _on_index(missing: Sequence[ReachedImport]) -> Callable[[NormalizedName], bool]:
-    is_asked = index_client.is_asked(online=uv.is_online())
-    known = index_client.read_all(_start_cures.names_wanted(missing)) if is_asked else {}
+    known = index_client.offered(_start_cures.names_wanted(missing))
     return lambda name: bool(known.get(name))
 
 
 def _has_wheel(trying: LockSettings, requirement: Requirement, profile: Profile) -> bool:
     """Tell whether a profile can have a wheel that a requirement allows, as far as the index tells."""
     name = canonicalize_name(requirement.name)
-    files = index_client.read_all([name]) if index_client.is_asked(online=uv.is_online()) else {}
+    files = index_client.offered([name])
     if not any(one.filename.endswith(".whl") for one in files.get(name, ())):
         return True
     offers = Offers(profile, tuple(map(trying.catalogue.index, profile.indexes)), files)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,9 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals import (
+    app_names,
     conda_packages,
     device_switches,
-    document,
     documents,
     downloads,
     importers,
@@ -35,7 +34,6 @@ from patchlock.catalogue.proposals import launch as proposals_launch
 from patchlock.catalogue.proposals.downloads import Download
 from patchlock.catalogue.proposals.findings import (
     AppMetadata,
-    Finding,
     Issue,
     Launching,
     Proposal,
@@ -46,32 +44,27 @@ from patchlock.catalogue.proposals.findings import (
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
-from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
+from patchlock.catalogue.proposals.shared_sets import Asked, Tree
 from patchlock.catalogue.proposals.system_needs import Locked
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
-from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
 from patchlock.locks.wheel_choice import marker_environment
 from patchlock.model import backends
-from patchlock.model.addresses import without_secrets
 from patchlock.model.app import SharedSet
-from patchlock.model.errors import RequirementsError, UsageError
+from patchlock.model.errors import RequirementsError
 from patchlock.model.patch import Outcome, Patch
 from patchlock.model.policy import IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.model.visible_text import is_utf8
-from patchlock.operations import _pin_repairs
-from patchlock.patches import import_graph, requirement_sources
+from patchlock.operations import _pin_repairs, _sdist_builds
+from patchlock.patches import import_graph
 from patchlock.patches.evaluation import Evaluator, Memoized
 from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement, SetRequirement
-from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree import candidate_app
 from patchlock.worktree.candidate_app import CandidateApp
-
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,11 +104,9 @@ class ProposalResult:
         return downloads.read(self.clone.files, self.clone.trees, _started(self.clone.trees, launch))
 
     @property
-    def asked(self) -> Mapping[NormalizedName, tuple[LocatedRequirement, ...]]:
+    def asked(self) -> Asked:
         """Give all requirements of its files, by name."""
-        files = self.clone.files
-        together = self.proposal.together
-        return _asked(files, tuple(path for one in together for path in requirement_repairs.all_files(files, one)))
+        return requirement_repairs.located(self.clone.files, _all_files(self.clone, self.proposal.together))
 
     def needs(self, known: Collection[str], locked: Locked, launch: Launching) -> tuple[SystemNeed, ...]:
         """Name what it needs of the machine with a lock, started so; `known` are the names of `profiles/needs/`."""
@@ -130,50 +121,16 @@ class ProposalResult:
         return importers.read(self.clone.trees, command, environment.get("PYTHONPATH", ""))
 
 
-def _started(trees: Trees, launch: Launching) -> frozenset[PurePosixPath]:
-    """Name the files that a program comes to as it starts."""
+def _all_files(clone: CandidateApp, together: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
+    """Name requirement files, and those that they name."""
+    found = (path for one in together for path in requirement_repairs.all_files(clone.files, one))
+    return tuple(dict.fromkeys(found))
+
+
+def _started(trees: Trees, launch: Launching) -> tuple[PurePosixPath, ...]:
+    """Name the files that a program comes to as it starts, in order."""
     path = launch.environment.get("PYTHONPATH", "")
-    return frozenset(import_graph.reached(trees.files, launch.command, path, trees).files)
-
-
-def name_of(url: str) -> str:
-    """Call an app as its repository is called.
-
-    Raises:
-        UsageError: it is no address of a repository.
-    """
-    if Path(url).expanduser().exists() or not re.match(r"(?:https?|ssh|git)://[^/]+/.|[\w.-]+@[\w.-]+:.", url):
-        raise UsageError(
-            f'"{url}" is not the address of a repository',
-            remedy="write it as https://github.com/OWNER/NAME, and name a clone that you have with --source PATH",
-        )
-    if without_secrets(url) != url:
-        raise UsageError(
-            f"the address {url} has a user, a password or a query, which would be written to app.toml",
-            remedy="leave it out; git asks its credential helper, or name a clone that you have with --source",
-        )
-    return "-".join(re.findall(r"[a-z0-9]+", repository_of(url).lower()))
-
-
-def repository_of(url: str) -> str:
-    """Name the repository of an address."""
-    return url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
-
-
-def require_name(name: str, catalogue: Catalogue) -> None:
-    """Refuse a name that cannot be given.
-
-    Raises:
-        UsageError: it is no name, or an app has it.
-    """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f'the name "{name}" must be lower-case words joined by "-"', remedy="give one with --name")
-    if name in catalogue.app_names() or (catalogue.root / "patches" / name).exists():
-        raise UsageError(
-            f'the catalogue has "{name}" already, and nothing is overwritten',
-            where=f"patches/{name}",
-            remedy=f"give another name with --name; or remove that folder and lockfiles/{name}, to propose it anew",
-        )
+    return import_graph.reached(trees.files, launch.command, path, trees).files
 
 
 def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: None) -> ProposalResult:
@@ -247,8 +204,8 @@ def _draft(
     tell: Callable[[str], None],
 ) -> tuple[Proposal, tuple[LaunchCommand, ...]]:
     files = clone.files
-    paths = tuple(dict.fromkeys(path for one in beside for path in requirement_repairs.all_files(files, one)))
-    asked = _asked(files, paths)
+    paths = _all_files(clone, beside)
+    asked = requirement_repairs.located(files, paths)
     trees = clone.trees
     found = Imports(files, trees)
     profiles = [wanted.catalogue.profile(name) for name in wanted.catalogue.profile_names()]
@@ -269,7 +226,7 @@ def _draft(
         commit=clone.commit,
         submodules=tuple(map(str, clone.joined)),
         facts=AppMetadata(
-            title=project_facts.title(files, repository_of(wanted.url)),
+            title=project_facts.title(files, app_names.repository_of(wanted.url)),
             license=licence,
             license_from=licence_from,
             python=python,
@@ -299,22 +256,26 @@ def _draft(
     )
     more = module_repairs.repair(lines.modules, found, files, draft.link, evaluator)
     told = [dataclasses.replace(one, is_at_start=one.name != "only-cuda" or bool(more)) for one in lines.issues]
-    conda = _conda(files, paths, found, draft)
+    sources = [decode(path, files[path]) for path in paths if path.suffix in {".yml", ".yaml"}]
+    conda = [conda_packages.repair(one, found, draft.link) for one in sources if isinstance(one, SourceText)]
     onnx = _onnx(asked, shared, files, evaluator, profiles, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
-    offered = _offered(asked)
+    offered = index_client.offered(
+        name for name, all_of in asked.items() if any(one.requirement.url is None for one in all_of)
+    )
     patches = [patch for one in shared if one.name in taken for patch in one.patches]
     patches += [section.written.patch for section in lines.sections]
     pins = _pins(asked, offered, wanted, profiles, patches, draft)
     told = [kept for one in told if (kept := _without_moved(one, pins[1])) is not None]
-    sdists, builds = _sdists(left, offered, draft, clone.date)
+    sdists, builds = _sdist_builds.without_wheels(left, offered, draft, clone.date)
     own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
+    repairs = (*conda, onnx, pins, (more, ()), own)
     modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
     whole = dataclasses.replace(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
-        sections=(*lines.sections, *conda[0], *onnx[0], *pins[0], *more, *own[0]),
-        issues=(*draft.issues, *told, *conda[1], *onnx[1], *pins[1], *sdists, *own[1]),
+        sections=(*lines.sections, *(one for repaired in repairs for one in repaired[0])),
+        issues=(*draft.issues, *told, *(one for repaired in repairs for one in repaired[1]), *sdists),
         tables=builds,
         remarks=(
             *lines.remarks,
@@ -327,21 +288,8 @@ def _draft(
     return whole, commands
 
 
-def _conda(
-    files: Mapping[PurePosixPath, bytes], paths: tuple[PurePosixPath, ...], found: Imports, draft: Proposal
-) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
-    sections: tuple[ProposedPatch, ...] = ()
-    issues: tuple[Issue, ...] = ()
-    for path in paths:
-        source = decode(path, files[path])
-        if path.suffix in {".yml", ".yaml"} and isinstance(source, SourceText):
-            made = conda_packages.repair(source, found, draft.link)
-            sections, issues = (*sections, *made[0]), (*issues, *made[1])
-    return sections, issues
-
-
 def _onnx(
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    asked: Asked,
     shared: Iterable[SharedSet],
     files: Mapping[PurePosixPath, bytes],
     evaluator: Evaluator,
@@ -352,9 +300,7 @@ def _onnx(
     others = {name for name in asked if name != "onnxruntime" and backends.providers([name], "gpu")}
     located = () if others else asked.get(canonicalize_name("onnxruntime"), ())
     code = onnx_builds.Code(files=files, evaluator=evaluator, patches=patches)
-    has_torch = "torch" in asked
-    lists = (draft.requirements, *draft.alternatives)
-    return onnx_builds.repair(located, code, profiles, lists, draft.link, _holds, has_torch=has_torch)
+    return onnx_builds.repair(located, code, profiles, draft.link, _holds, has_torch="torch" in asked)
 
 
 def _holds(requirement: Requirement, profile: Profile) -> bool:
@@ -363,19 +309,8 @@ def _holds(requirement: Requirement, profile: Profile) -> bool:
     return requirement.marker is None or any(map(requirement.marker.evaluate, environments))
 
 
-def _offered(
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
-) -> Mapping[NormalizedName, tuple[IndexFile, ...]]:
-    """Ask the index what it has of all that is required, where it may be asked."""
-    if not index_client.is_asked(online=uv.is_online()):
-        return {}
-    return index_client.read_all(
-        name for name, all_of in asked.items() if any(one.requirement.url is None for one in all_of)
-    )
-
-
 def _pins(
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    asked: Asked,
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
     wanted: ProposalRequest,
     profiles: Iterable[Profile],
@@ -429,21 +364,6 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
     )
 
 
-def _asked(
-    files: Mapping[PurePosixPath, bytes], paths: tuple[PurePosixPath, ...]
-) -> dict[NormalizedName, tuple[LocatedRequirement, ...]]:
-    """Gather all requirements of some files, by name."""
-    found: dict[NormalizedName, tuple[LocatedRequirement, ...]] = {}
-    for path in paths:
-        source = decode(path, files[path])
-        for line in requirement_sources.lines(source) if isinstance(source, SourceText) else ():
-            if isinstance(line, RequirementLine):
-                name = canonicalize_name(line.requirement.name)
-                place = Finding(path=path, line=line.line, text=str(line.requirement))
-                found[name] = (*found.get(name, ()), LocatedRequirement(requirement=line.requirement, found=place))
-    return found
-
-
 def _on_index(
     files: Mapping[PurePosixPath, bytes], paths: tuple[PurePosixPath, ...]
 ) -> Callable[[NormalizedName], bool]:
@@ -454,7 +374,7 @@ def _on_index(
         if isinstance(source := decode(path, files[path]), SourceText)
         for name in requirement_repairs.names_of_places(source)
     ]
-    known = index_client.read_all(names) if index_client.is_asked(online=uv.is_online()) else {}
+    known = index_client.offered(names)
     return lambda name: bool(known.get(name))
 
 
@@ -468,30 +388,3 @@ def _dropped(sections: tuple[ProposedPatch, ...]) -> set[NormalizedName]:
     """Name the distributions that patches take out of the requirement files, on some machine at least."""
     ops = [section.written.patch.op for section in sections]
     return {op.name for op in ops if isinstance(op, DropRequirement | RenameRequirement)}
-
-
-def _sdists(
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
-    offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
-    draft: Proposal,
-    date: str,
-) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
-    """Find what the index has as sdists alone, and allow it to be built, in the version of the commit's day."""
-    wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
-    # A pin without a wheel moves to a version that has one, where there is any.
-    listed = {name: files for name, files in offered.items() if name in asked}
-    never = {name for name, files in listed.items() if not any(file.filename.endswith(".whl") for file in files)}
-    found = dict(only_sdists(wanted, {n: uploaded_until(offered[n], date) or offered[n] for n in never}))
-    if not found:
-        return (), ()
-    places = tuple(one.found for name in found for one in asked[name])
-    issue = Issue(
-        name="sdist-only",
-        title="there is no wheel",
-        means="it is built where it is installed, which may need a compiler",
-        found=places,
-        remedy="its build is allowed",
-    )
-    first = places[0]
-    why = "the index has no wheel that fits what upstream asks for"
-    return (issue,), (document.build_table(found, why=why, source=draft.link(first.path, first.line)),)

@@ -141,7 +141,7 @@ class ProjectLists:
     groups: Mapping[NormalizedName, tuple[Line, ...]]
 
     def chosen(self, wanted: OptionalLists) -> tuple[tuple[Line, ...], tuple[NotCovered, ...]]:
-        """Give the lines of the project and of what is wanted, sorted, and name the lists that are not."""
+        """Give the lines of the project and of what is wanted, sorted, and name the lists that would add more."""
         reached: dict[NormalizedName, list[frozenset[str]]] = {}
         lines = list(self._flat(self.own, reached))
         for name in wanted.extras:
@@ -151,6 +151,7 @@ class ProjectLists:
         for name in wanted.groups:
             if name in self.groups:
                 lines += self._flat(self.groups[name], reached)
+        known = set(map(_called, lines))
         left = [
             NotCovered(
                 line=None, what=f'the {kind} "{name}" ({_summary(lines)}), which `{kind}s` of app.toml would add'
@@ -160,7 +161,7 @@ class ProjectLists:
                 ("group", self.groups, set(wanted.groups)),
             )
             for name, lines in lists.items()
-            if name not in taken and lines
+            if name not in taken and not known.issuperset(map(_called, lines))
         ]
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)

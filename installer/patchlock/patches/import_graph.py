@@ -191,7 +191,7 @@ def is_program(module: ast.Module | None) -> bool:
         return False
     own = {node.name for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     for node in _statements(module.body):
-        if isinstance(node, ast.If) and _is_main(node.test):
+        if isinstance(node, ast.If) and is_main(node.test):
             return True
         if isinstance(node, ast.Expr) and any(map(functools.partial(_does, own=own), _calls(node.value))):
             return True
@@ -367,7 +367,7 @@ def _run_at_once(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.
                 if not any(map(_goes_on, node.handlers)):
                     yield from _run_at_once([*node.body, *node.orelse], is_program=is_program)
                 yield from _run_at_once(node.finalbody, is_program=is_program)
-            case ast.If() if is_program and _is_main(node.test):
+            case ast.If() if is_program and is_main(node.test):
                 yield from _run_at_once(node.body, is_program=is_program)
             case ast.Expr(value=value) | ast.Assign(value=value) | ast.AugAssign(value=value):
                 yield from _calls(value)
@@ -412,5 +412,6 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
     return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _GOES_ON) for kind in kinds)
 
 
-def _is_main(test: ast.expr) -> bool:
+def is_main(test: ast.expr) -> bool:
+    """Tell whether a test asks if its file is started itself, and not imported."""
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"

@@ -14,7 +14,7 @@ _LEAVES = ast.Return | ast.Raise | ast.Continue | ast.Break
 
 
 def guarded_lines(module: ast.Module) -> frozenset[int]:
-    """List the lines below a question for CUDA, and those of functions that the file calls only below one."""
+    """List the lines below a question for CUDA, and those of functions and values that the file uses only below one."""
     lines = frozenset(line for node in ast.walk(module) for line in _below(node))
     calls: dict[str, list[bool]] = {}
     for node in ast.walk(module):
@@ -22,16 +22,59 @@ def guarded_lines(module: ast.Module) -> frozenset[int]:
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             calls.setdefault(name, []).append(node.lineno in lines)
     functions = [one for one in ast.walk(module) if isinstance(one, _Function) and all(calls.get(one.name, [False]))]
-    return lines.union(*(range(one.lineno, (one.end_lineno or one.lineno) + 1) for one in functions))
+    loads: dict[str, list[bool]] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            loads.setdefault(node.id, []).append(node.lineno in lines)
+    values = [one for one in ast.walk(module) if all(loads.get(_assigned(one), [False]))]
+    return lines.union(*(_lines([one]) for one in (*functions, *values) if isinstance(one, ast.stmt)))
+
+
+def idle_lines(module: ast.Module) -> frozenset[int]:
+    """List the lines of values that are replaced by the next statement of their block which names them."""
+    found: set[int] = set()
+    for block in (block for node in ast.walk(module) for block in _blocks(node)):
+        for index, one in enumerate(block):
+            if name := _assigned(one):
+                later = next((after for after in block[index + 1 :] if name in _names(after)), None)
+                if isinstance(later, ast.Assign) and _assigned(later) == name and name not in _names(later.value):
+                    found.update(_lines([one]))
+    return frozenset(found)
+
+
+def default_lines(module: ast.Module) -> frozenset[int]:
+    """List the lines of what parameters are where no caller gives them another value."""
+    every = [node for node in ast.walk(module) if isinstance(node, ast.arguments)]
+    return frozenset(
+        line for node in every for one in (*node.defaults, *node.kw_defaults) if one for line in _lines([one])
+    )
+
+
+def _assigned(node: ast.AST) -> str:
+    """Name the one variable that a statement gives a value; "" for none."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case _:
+            return ""
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, [])
+        yield block if isinstance(block, list) else []
 
 
 def _below(node: ast.AST) -> Iterator[int]:
     if isinstance(node, ast.If | ast.IfExp):
         body, orelse = ([one] if isinstance(one, ast.expr) else one for one in (node.body, node.orelse))
         yield from _lines(body if _asks(node.test) else orelse if _asks(node.test, is_there=False) else [])
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, [])
-        for index, one in enumerate(block if isinstance(block, list) else []):
+    for block in _blocks(node):
+        for index, one in enumerate(block):
             if _ends_without(one):
                 yield from _lines(block[index + 1 :])
 

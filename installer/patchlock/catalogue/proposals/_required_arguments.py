@@ -10,7 +10,15 @@ from pathlib import PurePosixPath
 
 from patchlock.patches.import_graph import Trees
 
+SERVES = re.compile(
+    rb"\.launch\(|\bstreamlit\b|uvicorn\.(?:run|Server)\(|\.serve_forever\(|\bapp\.run\(|run_simple\(|web\.run_app\("
+)
+"""Code that serves a page or requests."""
+_SHOWN = 5
+"""Subcommands."""
 _EVERYWHERE = re.compile(r"(?<![\d.])0\.0\.0\.0(?![\d.])|\[::\]")
+_SEVERAL = re.compile(rb"(?m)^\s*@[\w.]*\bgroup\b|\b(?:add_command|add_typer|add_subparsers)\(")
+_COMMAND = re.compile(rb"(?m)^\s*@(?!click\b)[\w.]+\.command\b")
 _UNKNOWN = re.compile(r"[<>{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
 
 
@@ -48,16 +56,25 @@ def read(
             continue
         given += [names[-1], value]
         changed += [f"{names[-1]} is {value} instead of {told}"] if value != told else []
+    commands = [*_subcommands(trees, reached)] if any(_has_subcommands(path, trees) for path in reached) else []
+    if commands and not {*commands} & {*arguments}:
+        more = " and more" if len(commands) > _SHOWN else ""
+        changed.append(f"it has subcommands, one of which may have to be given: {', '.join(commands[:_SHOWN])}{more}")
     remarks = [*changed, *([f"it requires {' and '.join(wanted)}, which you have to give"] if wanted else [])]
     return RequiredArguments(given=tuple(given), remarks=tuple(remarks))
 
 
 def subcommand(trees: Trees, reached: Sequence[PurePosixPath], said: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Give the first subcommand that a line has for a program of click's or typer's with several; else nothing."""
-    if not any(_has_subcommands(path, trees) for path in reached):
-        return ()
-    names = {name for path in reached for name, _ in _functions(path, trees)}
-    return next(((words[0],) for words in said if words and words[0] in names), ())
+    """Give the subcommand that a line has for a program with several: one that serves, else one that takes no file."""
+    known = _subcommands(trees, reached) if any(_has_subcommands(path, trees) for path in reached) else {}
+    told = [words for words in said if words and words[0] in known]
+    told.sort(
+        key=lambda words: (
+            SERVES.search(trees.files[known[words[0]][0]]) is None,
+            len(words) > 1 and not words[1].startswith("-"),
+        )
+    )
+    return (told[0][0],) if told else ()
 
 
 def _all_required(
@@ -69,8 +86,8 @@ def _all_required(
     """
     for path in reached:
         if _has_subcommands(path, trees):
-            chosen = [(one, node) for one in reached for name, node in _functions(one, trees) if name in arguments]
-            return [found for one, node in chosen[:1] for found in _options_of(one, node)]
+            given = (found for name, found in _subcommands(trees, reached).items() if name in arguments)
+            return [option for one, calls in list(given)[:1] for call in calls for option in _option(one, call)]
         if found := [*_required(path, trees)]:
             return found
     return []
@@ -78,24 +95,29 @@ def _all_required(
 
 def _has_subcommands(path: PurePosixPath, trees: Trees) -> bool:
     data = trees.files[path]
-    module = trees.of(path) if b".group" in data or b"add_command" in data else None
-    for node in ast.walk(module) if module is not None else ():
-        if isinstance(node, ast.FunctionDef) and any(
-            re.search(r"\bgroup\b", ast.unparse(x)) for x in node.decorator_list
-        ):
-            return True
-    return False
+    return bool(_SEVERAL.search(data)) or len(_COMMAND.findall(data)) > 1
 
 
-def _functions(path: PurePosixPath, trees: Trees) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Give the commands of a file by the names with which they are called."""
-    module = trees.of(path) if b"command" in trees.files[path] else None
-    for node in module.body if module is not None else ():
-        if isinstance(node, ast.FunctionDef):
-            for one in node.decorator_list:
-                if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2] == "command":
-                    given = [arg.value for arg in one.args if isinstance(arg, ast.Constant)]
-                    yield str(given[0]) if given else node.name.replace("_", "-"), node
+def _subcommands(trees: Trees, reached: Sequence[PurePosixPath]) -> dict[str, tuple[PurePosixPath, Sequence[ast.Call]]]:
+    """Give the subcommands of files, each with its file and the decorators that name its options."""
+    found: dict[str, tuple[PurePosixPath, Sequence[ast.Call]]] = {}
+    for path in reached:
+        module = trees.of(path) if b"command" in trees.files[path] or b"add_parser" in trees.files[path] else None
+        for node in ast.walk(module) if module is not None else ():
+            if isinstance(node, ast.FunctionDef):
+                calls = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+                for one in calls:
+                    if ast.unparse(one.func).rpartition(".")[2] == "command":
+                        found.setdefault(_first(one) or node.name.replace("_", "-"), (path, calls))
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_parser":
+                found.setdefault(_first(node), (path, ()))
+    return found
+
+
+def _first(call: ast.Call) -> str:
+    """Give the name that a call has first, or by keyword."""
+    values = [*call.args, *(one.value for one in call.keywords if one.arg == "name")]
+    return next((one.value for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)), "")
 
 
 def _required(path: PurePosixPath, trees: Trees) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -107,12 +129,6 @@ def _required(path: PurePosixPath, trees: Trees) -> Iterator[tuple[tuple[str, ..
         return
     for _, node in named:
         yield from _option(path, node)
-
-
-def _options_of(path: PurePosixPath, function: ast.FunctionDef) -> Iterator[tuple[tuple[str, ...], str]]:
-    for one in function.decorator_list:
-        if isinstance(one, ast.Call):
-            yield from _option(path, one)
 
 
 def _option(path: PurePosixPath, node: ast.Call) -> Iterator[tuple[tuple[str, ...], str]]:

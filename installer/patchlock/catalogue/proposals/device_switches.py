@@ -18,7 +18,7 @@ _OFF = frozenset({"", "0", "false", "no", "off", "none"})
 
 def read(trees: Trees) -> tuple[str, ...]:
     """Say of each device that it is off until a variable is set, with the place; sorted by file."""
-    paths = (path for path in sorted(trees.files) if path.suffix == ".py")
+    paths = (path for path in sorted(trees.files) if path.suffix == ".py" and not importers.is_no_part(path))
     reading = (path for path in paths if any(word in trees.files[path] for word in (b"environ", b"getenv")))
     return tuple(dict.fromkeys(remark for path in reading for remark in _of_file(trees, path)))
 
@@ -60,6 +60,9 @@ def _of_file(trees: Trees, path: PurePosixPath) -> Iterator[str]:
         if isinstance(target, ast.Name)
     }
     for node in nodes:
+        if (read := _read(node)) is not None and read[1] in {"cpu", *_DEVICES}:
+            place = f"{path}:{getattr(node, 'lineno', 1)}"
+            yield f"upstream uses the device that {read[0]} names, {read[1]} where it is not set: {place}"
         if isinstance(node, ast.If | ast.IfExp):
             body = node.body if isinstance(node.body, list) else [node.body]
             variable = next(filter(None, (_switch(part, names) for part in _needed(node.test))), "")
@@ -89,19 +92,21 @@ def _switch(part: ast.expr, names: dict[str, str]) -> str:
 
 def _asked(nodes: Iterable[ast.AST]) -> str:
     """Name the environment variable that code reads, where it is off if nobody sets it."""
-    for node in (inner for one in nodes for inner in ast.walk(one)):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(attr="get" | "getenv" as name, value=owner),
-                args=[ast.Constant(value=str() as asked), *more],
-            ):
-                is_environment = name == "getenv" or ast.unparse(owner).endswith("environ")
-                default = ast.literal_eval(more[0]) if more and isinstance(more[0], ast.Constant) else None
-                if is_environment and str(default or "").lower() in _OFF:
-                    return asked
-            case _:
-                pass
-    return ""
+    found = (one for node in nodes for inner in ast.walk(node) if (one := _read(inner)) is not None)
+    return next((name for name, default in found if default.lower() in _OFF), "")
+
+
+def _read(node: ast.AST) -> tuple[str, str] | None:
+    """Give the environment variable that a call reads, and what it is where nobody sets it."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr="get" | "getenv" as name, value=owner),
+            args=[ast.Constant(value=str() as asked), *more],
+        ) if name == "getenv" or ast.unparse(owner).endswith("environ"):
+            default = more[0].value if more and isinstance(more[0], ast.Constant) else None
+            return asked, str(default or "")
+        case _:
+            return None
 
 
 def _devices(nodes: Iterable[ast.AST]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Files, Finding, excerpt
@@ -23,8 +23,15 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _TAG = re.compile(r"</?(?:code|pre|br|p)\b[^>]*>")
 _PROMPT = re.compile(r"^(?:\(?[\w.-]*\)?\s*[$#%]\s+|>>?\s+|!\s*|PS\b[^>]*>\s*|[A-Z]:\\[^>]*>\s*|-\s+|\*\s+)")
 _SETTING = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_COMMENT = re.compile(r"(?i)\s*(?:#|::|rem\s)")
 _AFTER = re.compile(r"\s*(?:&&|\|\||;|\||>>?|2>&1|(?<=\s)#\s|::)\s*")
-_BEFORE = ("exec", "sudo", "call", "start", "nohup", "time", "uv run", "poetry run", "pdm run", "pipenv run", "env")
+_BEFORE = re.compile(
+    r"^(?:(?:exec|sudo|call|start|nohup|time|poetry run|pdm run|pipenv run|env|uv run"
+    r"(?:\s+(?:--(?:extra|group|with|python|env-file)\s+\S+|--\w[\w-]*(?:=\S+)?))*)\s+)+"
+)
+_ASSIGNED = re.compile(r"(export\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s\"']*|\$\(pwd\))")
+_HERE = re.compile(r"\$\(pwd\)|\$\{?PWD\b\}?")
+_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _ENTRY = re.compile(r"(?i)^\s*(?:CMD|ENTRYPOINT)\s+(.*)")
 _LIST = re.compile(r"\[[^\]]*\]")
 _COMMAND = re.compile(r"(?i)^\s*(?:command|entrypoint):\s*(\S.*)")
@@ -50,6 +57,8 @@ class Told:
     block: int
     """Lines of one block follow each other."""
     found: Finding
+    exports: Mapping[str, str] = field(default_factory=dict)
+    """What the lines of a shell script before it export, as far as their values are known."""
 
 
 def is_document(path: PurePosixPath) -> bool:
@@ -107,7 +116,8 @@ def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
     if path.suffix.lower() in _PAGES:
         yield from _page(path, content)
     elif path.suffix.lower() in _SCRIPTS:
-        yield from _lines(path, list(enumerate(content.splitlines(), start=1)), 0)
+        lines = enumerate(content.splitlines(), start=1)
+        yield from _lines(path, [(number, line) for number, line in lines if not _COMMENT.match(line)], 0)
     elif _DOCKERFILE.fullmatch(path.name):
         yield from _dockerfile(path, content, files)
     elif _COMPOSE.fullmatch(path.name) or path.name == "Procfile":
@@ -216,18 +226,21 @@ def _joined(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 def _lines(
     path: PurePosixPath, lines: Sequence[tuple[int, str]], block: int, folder: PurePosixPath = _ROOT
 ) -> Iterator[Told]:
+    known, exports = dict[str, str](), dict[str, str]()
     for number, line in _joined(lines):
+        if path.suffix == ".sh" and (assigned := _ASSIGNED.fullmatch(line.strip())):
+            value = _VARIABLE.sub(lambda found: known.get(found[1], found[0]), _HERE.sub(".", assigned[3].strip("\"'")))
+            known[assigned[2]] = value
+            exports |= {assigned[2]: value} if assigned[1] else {}
         for part in _AFTER.split(line.strip()):
             bare = _SETTING.sub("", _PROMPT.sub("", part.strip()))
-            for before in _BEFORE:
-                bare = bare.removeprefix(f"{before} ").strip()
-            bare = _SETTING.sub("", bare)
+            bare = _SETTING.sub("", _BEFORE.sub("", bare, count=1))
             gone = _FOLDER.match(bare)
             if gone:
                 folder = _gone(folder, gone[1])
             elif words := _words(bare):
                 place = Finding(path=path, line=number, text=excerpt(part))
-                yield Told(words=words, folder=folder, block=block, found=place)
+                yield Told(words=words, folder=folder, block=block, found=place, exports=dict(exports))
 
 
 def _gone(folder: PurePosixPath, to: str) -> PurePosixPath:

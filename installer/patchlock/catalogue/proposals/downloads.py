@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Files, Finding
+from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -59,19 +60,24 @@ class Download:
         return "/".join(filter(None, (self.repository, self.file)))
 
 
-def read(files: Files, trees: Trees, started: Collection[PurePosixPath]) -> tuple[Download, ...]:
+def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[Download, ...]:
     """List what is named, each thing once: first what is downloaded at the start, then by place.
 
     Args:
         files: of the tree.
         trees: of its Python files.
-        started: the files that the program runs as it starts.
+        started: the files that the program runs as it starts, in order: packages around it, itself, what it imports.
     """
     found: dict[str, Download] = {}
+    program = next((path for path in started if path.name != "__init__.py"), None)
     for path in sorted(files, key=lambda path: (path not in started, path)):
         if path.suffix == ".py" and not _is_test(path) and _SIGNS.search(files[path]):
             module = trees.of(path)
-            for one in _of(path, module, path in started, files) if module is not None else ():
+            for one in (
+                _of(path, module, files, is_started=path in started, is_program=path == program)
+                if module is not None
+                else ()
+            ):
                 if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
                     found[one.name] = one
     return tuple(
@@ -83,9 +89,11 @@ def _is_test(path: PurePosixPath) -> bool:
     return any(re.fullmatch(r"tests?|test_.*|.*_test", part) for part in (*path.parts[:-1], path.stem))
 
 
-def _of(path: PurePosixPath, module: ast.Module, is_started: bool, files: Files) -> Iterator[Download]:
+def _of(
+    path: PurePosixPath, module: ast.Module, files: Files, *, is_started: bool, is_program: bool
+) -> Iterator[Download]:
     texts = _texts(module)
-    for node, is_at_once in _nodes(module):
+    for node, is_at_once in _nodes(module, is_program=is_program):
         named: tuple[str, str] | None = None
         if isinstance(node, ast.Call):
             named = _of_call(node, texts)
@@ -97,7 +105,7 @@ def _of(path: PurePosixPath, module: ast.Module, is_started: bool, files: Files)
         yield Download(repository=named[0], file=named[1], found=place, is_at_start=is_started and is_at_once)
 
 
-def _nodes(module: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+def _nodes(module: ast.Module, *, is_program: bool) -> Iterator[tuple[ast.AST, bool]]:
     """Give all nodes, each with whether it runs as the module is imported; documentation is no text of the program."""
     waiting: list[tuple[ast.AST, bool]] = [(module, True)]
     while waiting:
@@ -106,6 +114,7 @@ def _nodes(module: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         inside = is_at_once and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        inside = inside and (is_program or not (isinstance(node, ast.If) and import_graph.is_main(node.test)))
         waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 

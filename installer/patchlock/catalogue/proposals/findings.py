@@ -61,6 +61,8 @@ class Issue:
     """What is missing is imported as the app's modules are; otherwise it is missed where it is used."""
     is_slower: bool = False
     """The app works with it, on the CPU or slowly."""
+    is_doubtful: bool = False
+    """It may do nothing at all: whether it counts cannot be read."""
 
 
 STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
@@ -83,11 +85,13 @@ _COSMETIC = frozenset({"pip-option", "torch-pin"})
 
 def stops(issue: Issue) -> str:
     """Say what an issue does where nobody does anything about it, one of `STOPS`."""
+    if issue.name in _COSMETIC or issue.is_doubtful:
+        return STOPS[3]
     if issue.name in _SLOWER or issue.is_slower:
         return STOPS[2]
     if issue.name in _FIRST_USE or not issue.is_at_start:
         return STOPS[1]
-    return STOPS[3] if issue.name in _COSMETIC else STOPS[0]
+    return STOPS[0]
 
 
 def at_start_of(issue: Issue, reached: Collection[PurePosixPath]) -> Issue:

@@ -25,7 +25,7 @@ def launching(commands: Sequence[LaunchCommand]) -> Launching:
         commands: the likeliest first.
     """
     if not commands:
-        why = "no document and no file says how it is started; TODO: name the command"
+        why = "no document and no file says how it is started, or only how it is trained; TODO: name the command"
         return Launching(command=_PLACEHOLDER, environment={}, why=why, others=())
     first, *others = commands
     told = tuple(f"{' '.join(one.command)} ({one.why})" for one in others[:_MOST])

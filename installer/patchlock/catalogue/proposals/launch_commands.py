@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals import _required_arguments, documents, project_facts
+from patchlock.catalogue.proposals._required_arguments import SERVES
 from patchlock.catalogue.proposals.findings import Files
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Reached, Trees
@@ -19,8 +20,9 @@ _PYTHON = re.compile(
     r"(?i)(?:.*/)?(?:\$?\{?\"?%?python%?\"?\}?|python[\d.]*w?(?:\.exe)?|py(?:\.exe)?|[$%]\{?python\w*\}?%?)$"
 )
 _STARTERS = frozenset({"streamlit", "uvicorn", "gunicorn", "hypercorn", "chainlit", "gradio", "flask"})
-_TRAINS = re.compile(
-    r"(?i)(?:^|[/_.-])(?:fine-?tun\w*|train\w*|pre-?process\w*|prepare\w*|convert\w*|export\w*|extract\w*|evals?|"
+_TRAINS = re.compile(r"(?i)(?:^|[/_.-])(?:fine-?tun\w*|train\w*)(?=[/_.-]|$)")
+_ASIDE = re.compile(
+    r"(?i)(?:^|[/_.-])(?:pre-?process\w*|prepare\w*|convert\w*|export\w*|extract\w*|evals?|"
     r"evaluat\w*|bench\w*|test\w*|lint|download\w*|install\w*|setup|build\w*|docs?|upload\w*|merge\w*|quantiz\w*|"
     r"dataset\w*|data|slice\w*|annotat\w*|mkdocs|pytest|client|hubconf|conftest|noxfile)(?=[/_.-]|$)"
 )
@@ -32,9 +34,7 @@ _PREPARES = re.compile(
 _WEB = re.compile(r"(?i)(?:^|[/_.-])(?:web-?_?ui|web-?_?app|gradio|streamlit)(?=[/_.=-]|$)")
 _OPENS = re.compile(r"--?(?:share|public|host|listen|listen-host|server[_-]name|bind|ip)(?:=.*)?$")
 """Options that let others in, which nobody has to want."""
-_SERVES = re.compile(
-    rb"\.launch\(|\bstreamlit\b|uvicorn\.(?:run|Server)\(|\.serve_forever\(|\bapp\.run\(|run_simple\(|web\.run_app\("
-)
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _STARTS = re.compile(rb"(?m)^if __name__ ==? ?['\"]__main__['\"]\s*:")
 _RELATIVE = re.compile(rb"(?m)^from \.")
 _NAMES = ("app.py", "webui.py", "web_ui.py", "gradio_app.py", "main.py", "launch.py", "server.py", "run.py", "start.py")
@@ -83,6 +83,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     found: dict[_Key, tuple[str, tuple[str, ...]]] = {}
     modes: dict[_Key, list[_Mode]] = {}
     said: dict[_Key, list[Sequence[str]]] = {}
+    exports: dict[_Key, list[Mapping[str, str]]] = {}
     first: set[_Key] = set()
     for line in documents.told(files):
         started = _started(line, code, scripts)
@@ -95,6 +96,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         why = f"{line.found.path}:{line.found.line} says so"
         key = (program, _home(program, line.folder, code))
         said.setdefault(key, []).append(words)
+        exports.setdefault(key, []).extend([line.exports] if line.exports else [])
         first |= {key} if line.found.path.name.lower().startswith("readme") else set()
         if key not in found or (not arguments and found[key][1]):
             found[key] = (why, arguments)
@@ -104,17 +106,24 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     for name, target in scripts.items():
         entry = _entry(target, code)
         if entry is not None:
-            found.setdefault((entry, ""), (f'the project names it as the script "{name}"', ()))
-            first.add((entry, ""))
+            key = (entry, _home(entry, PurePosixPath(), code))
+            found.setdefault(key, (f'the project names it as the script "{name}"', ()))
+            first.add(key)
     for package in _packages(code):
-        found.setdefault((("python", "-m", package), ""), ("it is a package that can be started", ()))
+        program = ("python", "-m", package)
+        key = (program, _home(program, PurePosixPath(), code))
+        found.setdefault(key, ("it is a package that can be started", ()))
     for path in _guessed(trees):
         found.setdefault(_of_file(path, code), ("its name is that of a program", ()))
-    ordered = sorted(found, key=lambda key: bool(_TRAINS.search(_named(key[0]))))[:most]
-    made = {key: _made(key, found[key], modes.get(key, ()), said.get(key, ()), trees) for key in ordered}
+    kept = [key for key in found if not _TRAINS.search(_named(key[0]))]
+    ordered = sorted(kept, key=lambda key: bool(_ASIDE.search(_named(key[0]))))[:most]
+    made = {
+        key: _made(key, found[key], modes.get(key, ()), said.get(key, ()), exports.get(key, ()), trees)
+        for key in ordered
+    }
     ordered.sort(
         key=lambda key: (
-            bool(_TRAINS.search(_named(key[0]))),
+            bool(_ASIDE.search(_named(key[0]))),
             key not in first,
             key not in said,
             not made[key].serves,
@@ -150,11 +159,11 @@ def entry_points(files: Files) -> Mapping[str, str]:
     return found
 
 
-def _followed(trees: Trees, command: Sequence[str], home: str) -> tuple[str, Reached]:
+def _followed(trees: Trees, command: Sequence[str], folders: list[str]) -> tuple[str, Reached]:
     """Find the PYTHONPATH of a program, with which it finds the modules of its own tree, and follow its imports.
 
     A module at the root is found from there, and one in a folder of the root that is no package from that folder: a
-    `src` layout, with or without `__init__.py`. `home` comes first, where the program's own module is found from there.
+    `src` layout, with or without `__init__.py`. `folders` come first: where the program's own module is found.
     """
     homes: dict[str, str] = {}
     for path in trees.files:
@@ -166,8 +175,7 @@ def _followed(trees: Trees, command: Sequence[str], home: str) -> tuple[str, Rea
         top = PurePosixPath(path.parts[0])
         if len(path.parts) > 1 and path.parts[0] not in _SKIPPED and top / "__init__.py" not in trees.files:
             homes.setdefault(path.parts[1].removesuffix(".py"), str(top))
-    folders = [home] if home else []
-    reached = import_graph.reached(trees.files, command, home, trees)
+    reached = import_graph.reached(trees.files, command, ":".join(folders), trees)
     for _ in range(3):
         missing = [one.module for one in reached.modules]
         if not reached.files and "-m" in command[:-1]:
@@ -190,26 +198,42 @@ def _made(
     told: tuple[str, tuple[str, ...]],
     modes: Sequence[_Mode],
     said: Sequence[Sequence[str]],
+    exports: Sequence[Mapping[str, str]],
     trees: Trees,
 ) -> LaunchCommand:
     program, home = key
-    path, reached = _followed(trees, program, home)
-    serves = program[0] in _STARTERS or any(_SERVES.search(trees.files[one]) for one in reached.files)
+    environment, left = _environment(exports)
+    homes = dict.fromkeys((*filter(None, [home]), *environment.pop("PYTHONPATH", "").split(":")))
+    path, reached = _followed(trees, program, [one for one in homes if one])
+    serves = program[0] in _STARTERS or any(SERVES.search(trees.files[one]) for one in reached.files)
     why, arguments = told
     if not serves:
         # Its options may choose what it does: a page before anything else, and no option before others.
         mode = min(modes, key=lambda one: (not one.is_web, bool(one.arguments)), default=None)
         why, arguments = (mode.why, mode.arguments) if mode is not None else (why, ())
         serves = mode is not None and mode.is_web
-    subcommand = _required_arguments.subcommand(trees, reached.files, said) if not arguments else ()
-    command = (*program, *arguments, *subcommand)
+    command = (*program, *(_required_arguments.subcommand(trees, reached.files, said) or arguments))
     required = _required_arguments.read(trees, reached.files, command, said)
     return LaunchCommand(
         command=(*command, *required.given),
-        environment={"PYTHONPATH": path} if path else {},
-        why="; ".join((why, *required.remarks)),
+        environment=environment | ({"PYTHONPATH": path} if path else {}),
+        why="; ".join((why, *left, *required.remarks)),
         serves=serves,
     )
+
+
+def _environment(exports: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Keep what all start scripts export alike, and what is no place of one machine; gives it, and what is left out."""
+    found: dict[str, str] = {}
+    left: list[str] = []
+    for name in dict.fromkeys(name for one in exports for name in one):
+        value = exports[0].get(name, "")
+        if any(one.get(name) != value for one in exports):
+            left.append(name)
+        elif not re.search(r"[$~`\\]|(?:^|:)/|://", value):
+            found[name] = ":".join(str(PurePosixPath(one)) if one.startswith("./") else one for one in value.split(":"))
+    remark = f"its start scripts do not agree on {', '.join(left)}: set what your machine needs"
+    return found, (remark,) if left else ()
 
 
 def _started(
@@ -225,13 +249,10 @@ def _started(
         while rest and re.fullmatch(r"-[IsSuBEOWX]\w*", rest[0]):
             rest.pop(0)
         if rest[:1] == ["-m"] and len(rest) > 1:
-            inside = PurePosixPath(*rest[1].split(".")) if re.fullmatch(r"[\w.]+", rest[1]) else PurePosixPath("-")
             if rest[1] in _STARTERS:
                 return _started_by(rest[1], rest[2:], line.folder, code)
-            ends = {(inside / "__main__.py").parts, inside.with_suffix(".py").parts}
-            if not any(path.parts[-len(end) :] == end for path in code for end in ends):
-                return None
-            return ("python", "-m", rest[1]), tuple(rest[2:])
+            is_there = bool(_MODULE.fullmatch(rest[1]) and _places(_files_of(rest[1]), code))
+            return (("python", "-m", rest[1]), tuple(rest[2:])) if is_there else None
         script = _script(rest[0], line.folder, code) if rest else None
         return (("python", str(script)), tuple(rest[1:])) if script else None
     if first in _STARTERS:
@@ -246,27 +267,35 @@ def _started_by(
     starter: str, rest: Sequence[str], folder: PurePosixPath, code: Files
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     words = [word for word in rest if word != "run"] if starter in {"streamlit", "chainlit"} else list(rest)
-    target = next((word for word in words if not word.startswith("-")), "")
-    after = words[words.index(target) + 1 :] if target else []
-    if target.endswith(".py"):
-        script = _script(target, folder, code)
-        run = ("run",) if starter in {"streamlit", "chainlit"} else ()
-        return ((starter, *run, str(script)), tuple(after)) if script else None
-    module = _module(target)
-    if target and (folder / module in code or module in code):
-        return (starter, target), tuple(after)
+    for word in words:
+        after = tuple(one for one in words if one != word)
+        if script := _script(word, folder, code):
+            run = ("run",) if starter in {"streamlit", "chainlit"} else ()
+            return (starter, *run, str(script)), after
+        if _MODULE.fullmatch(word.partition(":")[0]) and _places(_files_of(word)[:1], code):
+            return (starter, word), after
     return None
 
 
-def _module(target: str) -> PurePosixPath:
-    """Give the file of `module:app`, from the folder in which it is started; of no module, a name no file has."""
-    return PurePosixPath("/".join(target.partition(":")[0].split(".")) + ".py")
+def _files_of(target: str) -> tuple[PurePosixPath, PurePosixPath]:
+    """Give the file of `module:app` and that of a package, from the folder in which it is started."""
+    inside = PurePosixPath(*target.partition(":")[0].split("."))
+    return inside.with_name(f"{inside.name}.py"), inside / "__main__.py"
 
 
 def _home(program: tuple[str, ...], folder: PurePosixPath, code: Files) -> str:
-    """Say from which folder the module that a server starts is found; "" for the root, and for what is no module."""
-    is_module = program[0] in _STARTERS and folder / _module(program[1]) in code
-    return str(folder) if is_module and folder.parts else ""
+    """Say from which folder the module that is started is found; "" for the root, and for what is no module."""
+    is_served = program[0] in _STARTERS and _MODULE.fullmatch(program[1].partition(":")[0])
+    ends = _files_of(program[2]) if program[1:2] == ("-m",) else _files_of(program[1])[:1] if is_served else ()
+    places = sorted(_places(ends, code), key=lambda place: (place != folder, len(place.parts)))
+    return str(places[0]) if places and places[0].parts else ""
+
+
+def _places(ends: Sequence[PurePosixPath], code: Files) -> list[PurePosixPath]:
+    """Give the folders from which one of some files is found."""
+    return [
+        path.parents[len(end.parts) - 1] for end in ends for path in code if path.parts[-len(end.parts) :] == end.parts
+    ]
 
 
 def _of_file(path: PurePosixPath, code: Files) -> tuple[tuple[str, ...], str]:
@@ -308,17 +337,19 @@ def _options(words: Sequence[str]) -> tuple[str, ...]:
 def _entry(target: str, code: Files) -> tuple[str, ...] | None:
     """Write the start of `module:function` for a tree that is not installed."""
     module, _, function = target.partition("[")[0].strip().partition(":")
+    if not _MODULE.fullmatch(module) or not re.fullmatch(r"[\w.]+", function or "main"):
+        return None
     inside = PurePosixPath(*module.split("."))
-    ends = (inside.with_suffix(".py"), inside / "__init__.py")
+    ends = (_files_of(module)[0], inside / "__init__.py")
     file = next((path for end in ends for path in code if path.parts[-len(end.parts) :] == end.parts), None)
-    if file is None or not re.fullmatch(r"[\w.]+", module) or not re.fullmatch(r"[\w.]+", function or "main"):
+    if file is None:
         return None
     if file.name == "__main__.py":
         return ("python", "-m", module.rpartition(".")[0])
     if _STARTS.search(code[file]) and file.name != "__init__.py":
         return ("python", "-m", module)
     if (file.parent / "__main__.py") in code and _leads_to(code[file.parent / "__main__.py"], inside.name, function):
-        return ("python", "-m", module.rpartition(".")[0])
+        return ("python", "-m", module if file.name == "__init__.py" else module.rpartition(".")[0])
     name = function.partition(".")[0] or "main"
     return ("python", "-c", f"from {module} import {name}; {function or 'main'}()")
 
@@ -345,7 +376,7 @@ def _guessed(trees: Trees) -> list[PurePosixPath]:
             continue
         if not (is_known or _PARTS.search(path.name)):
             continue
-        serves = b"import" in data and bool(_SERVES.search(data))
+        serves = b"import" in data and bool(SERVES.search(data))
         if _STARTS.search(data) or (serves and import_graph.is_program(trees.of(path))):
             name = _NAMES.index(path.name) if is_known else len(_NAMES)
             ranked.append((len(path.parts), not serves, name, path))

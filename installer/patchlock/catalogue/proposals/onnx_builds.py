@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from packaging.requirements import Requirement
@@ -14,22 +14,18 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import (
     Files,
-    Finding,
     Issue,
     Proposal,
     ProposedPatch,
-    RequirementFile,
 )
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.model import backends
-from patchlock.model.app import OptionalLists
 from patchlock.model.patch import Patch
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
-from patchlock.patches import requirement_sources, targets
+from patchlock.patches import targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops.requirements.ops import RenameRequirement, SetRequirement
-from patchlock.patches.pip_requirements import RequirementLine
 
 _EXTRAS = "[cuda,cudnn]"
 SET = "onnxruntime-one-provider"
@@ -73,7 +69,6 @@ def repair(
     located: Sequence[LocatedRequirement],
     code: Code,
     profiles: Iterable[Profile],
-    lists: Iterable[RequirementFile],
     link: Callable[..., str],
     holds: Callable[[Requirement, Profile], bool],
     *,
@@ -85,7 +80,6 @@ def repair(
         located: the requirements of onnxruntime.
         code: of the app.
         profiles: of the catalogue.
-        lists: upstream's requirement files, with their extras.
         link: names a place of upstream as a reader can open it, by path and line.
         holds: tells whether a requirement's marker is true on a profile.
         has_torch: torch is required, too.
@@ -113,8 +107,6 @@ def repair(
         for provider, names in unasked.items()
     ]
     told += [f"there is no build that fits for {', '.join(without)}"] if without else []
-    upstreams = _upstream_gpu(code.files, lists)
-    told += [f"upstream's {one.path}:{one.line} asks for {one.text}" for one in upstreams]
     issue = Issue(
         name="onnxruntime-on-cpu",
         title="the ONNX Runtime that upstream requires computes on the CPU alone",
@@ -178,20 +170,6 @@ def _plain(section: ProposedPatch) -> ProposedPatch:
     op = dataclasses.replace(patch.op, to=Requirement(str(patch.op.to).replace(_EXTRAS, "")))
     written = dataclasses.replace(section.written, patch=dataclasses.replace(patch, op=op))
     return dataclasses.replace(section, written=written)
-
-
-def _upstream_gpu(files: Files, lists: Iterable[RequirementFile]) -> Iterator[Finding]:
-    """Find where upstream itself asks for a build for GPUs: in another requirement file, or in an extra."""
-    for one in lists:
-        source = decode(one.path, files[one.path])
-        if not isinstance(source, SourceText):
-            continue
-        extras = () if requirement_sources.is_pip(one.path) else tuple(requirement_sources.read(source).extras)
-        for line in requirement_sources.lines(source, OptionalLists(extras=extras)):
-            if isinstance(line, RequirementLine):
-                name = canonicalize_name(line.requirement.name)
-                if name != _CPU and backends.providers([name], "gpu"):
-                    yield Finding(path=one.path, line=line.line, text=str(line.requirement))
 
 
 def _section(

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from patchlock.catalogue.proposals import module_names
 from patchlock.catalogue.proposals.findings import Issue
-from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
+from patchlock.catalogue.proposals.shared_sets import Asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def find(
     versions: Mapping[NormalizedName, Version],
     python: Version,
     others: Mapping[str, Version],
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    asked: Asked,
     at_start: Collection[str],
 ) -> tuple[Issue, ...]:
     """Say which locked distributions the profile's Python cannot import.

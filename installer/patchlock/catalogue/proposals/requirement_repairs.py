@@ -17,6 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.catalogue.proposals import _gpu_packages
 from patchlock.catalogue.proposals._line_patches import LinePatcher, MissingModule, Repair
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch, excerpt
+from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches import requirement_sources, requirements_for_locks
@@ -351,3 +352,16 @@ def all_files(files: Files, first: PurePosixPath) -> tuple[PurePosixPath, ...]:
         )
         waiting += [path for path in included if path is not None]
     return tuple(found)
+
+
+def located(files: Files, paths: Sequence[PurePosixPath]) -> dict[NormalizedName, tuple[LocatedRequirement, ...]]:
+    """Gather all requirements of some files, by name."""
+    found: dict[NormalizedName, tuple[LocatedRequirement, ...]] = {}
+    for path in paths:
+        source = decode(path, files[path])
+        for line in requirement_sources.lines(source) if isinstance(source, SourceText) else ():
+            if isinstance(line, RequirementLine):
+                name = canonicalize_name(line.requirement.name)
+                place = Finding(path=path, line=line.line, text=str(line.requirement))
+                found[name] = (*found.get(name, ()), LocatedRequirement(requirement=line.requirement, found=place))
+    return found

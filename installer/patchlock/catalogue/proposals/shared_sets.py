@@ -40,12 +40,16 @@ class LocatedRequirement:
     found: Finding
 
 
+Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+"""The requirements of an app, by name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tree:
     """What is known of a clone."""
 
     files: Files
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+    asked: Asked
     imports: Imports
     requirement_files: tuple[str, ...]
     started: Collection[PurePosixPath] = ()
@@ -121,6 +125,7 @@ _SHOWN = 3
 _FIRST = "cpu"
 """The profile that is tried first; places that matter on others alone say so."""
 _OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
+_BY_DEFAULT = "a function takes an NVIDIA card where no caller gives it another device"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +136,8 @@ class _Site:
     patch: Patch
     is_guarded: bool = False
     """It runs only where CUDA is there."""
+    is_default: bool = False
+    """It counts only where a caller gives nothing else."""
 
     @property
     def is_slower(self) -> bool:
@@ -141,6 +148,8 @@ class _Site:
     @property
     def why(self) -> str:
         """Say what happens without the patch, a clause."""
+        if self.is_default:
+            return _BY_DEFAULT
         is_over = _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
         return _OVER_TO_CPU if is_over else self.patch.why
 
@@ -175,16 +184,17 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
     asked = tree.requires(*(rule.name for rule in one.rules.exclusions))
     counted = [] if one.name in CALLS else sites  # the sites of what is called for do not say where the issue is
     slower = [site for site in counted if site.is_slower]
-    failing = [site for site in counted if not site.is_slower]
+    failing = [site for site in counted if not site.is_slower and not site.is_default]
+    doubtful = [site for site in counted if not site.is_slower and site.is_default]
     issues = []
     if failing or called or asked:
         whys = list(dict.fromkeys(site.why for site in failing)) or [one.patches[0].why if one.patches else one.title]
         means = _REASONS[one.name](tree) if one.name in _REASONS else "; ".join(whys)
         issues.append(_issue(one, means, {*called, *asked, *(site.found for site in failing)}))
-    if slower:
-        whys = list(dict.fromkeys(site.why for site in slower))
-        made = _issue(one, "; ".join(whys), {site.found for site in slower})
-        issues.append(dataclasses.replace(made, is_slower=True))
+    for kind in filter(None, (slower, doubtful)):
+        whys = list(dict.fromkeys(site.why for site in kind))
+        made = _issue(one, "; ".join(whys), {site.found for site in kind})
+        issues.append(dataclasses.replace(made, is_slower=kind is slower, is_doubtful=kind is doubtful))
     places = {place for issue in issues for place in issue.found}
     files = len({place.path for place in places})
     count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"
@@ -216,12 +226,13 @@ def without_what_is_left(issue: Issue, choice: SetChoice | None, written: Collec
 
 
 def _issue(one: SharedSet, means: str, places: Iterable[Finding]) -> Issue:
+    is_bound = bool(one.patches) and all(isinstance(patch.op, SetRequirement) for patch in one.patches)
     return Issue(
         name=one.name,
         title=one.title,
         means=means,
         found=tuple(sorted(places, key=_order)),
-        remedy=f'the shared set "{one.name}" fixes it',
+        remedy=f'the shared set "{one.name}" {"bounds the version" if is_bound else "fixes it"}',
     )
 
 
@@ -272,14 +283,18 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             continue
         scope = f" (for {', '.join(patch.profiles)})" if _is_elsewhere(patch) else ""
         where = evaluator.locate(patch.op, source)
-        guarded = _guarded(source) if _is_device(patch) else frozenset()
-        kept = _kept_on_cpu(where, source) if _is_device(patch) and _is_elsewhere(patch) else frozenset()
+        module = import_graph.tree(source.path, source.text.encode()) if _is_device(patch) else None
+        guarded = _cuda_guards.guarded_lines(module) if module is not None else frozenset()
+        defaults = _cuda_guards.default_lines(module) if module is not None else frozenset()
+        kept = _cuda_guards.idle_lines(module) if module is not None else frozenset()
+        kept |= _kept_on_cpu(where, source) if _is_device(patch) and _is_elsewhere(patch) else frozenset()
         for line, text in (
             *((site.line, site.text) for site in where.sites if site.line not in kept),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
             place = Finding(path=source.path, line=line, text=excerpt(text) + scope, patch=patch.id)
-            found.setdefault(line, _Site(found=place, patch=patch, is_guarded=line in guarded))
+            site = _Site(found=place, patch=patch, is_guarded=line in guarded, is_default=line in defaults)
+            found.setdefault(line, site)
     return found.values()
 
 
@@ -289,8 +304,3 @@ def _kept_on_cpu(where: Located, source: SourceText) -> frozenset[int]:
     for edit in where.edits:
         lines.setdefault(bisect.bisect_right(starts, edit.start), set()).add(edit.text.strip("\"'"))
     return frozenset(line for line, texts in lines.items() if texts == {"cpu"})
-
-
-def _guarded(source: SourceText) -> frozenset[int]:
-    module = import_graph.tree(source.path, source.text.encode())
-    return _cuda_guards.guarded_lines(module) if module is not None else frozenset()

@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.catalogue.proposals import _program_calls, documents, importers, module_names, requirement_choice
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
-from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
+from patchlock.catalogue.proposals.shared_sets import Asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,9 @@ class _Sign:
 
 _INSTALLS = re.compile(r"(?i)\b(?:apt|apt-get|brew|dnf|yum|pacman|choco|winget|conda)\b.*\b(?:install|-S)\b")
 """In other documents than the README, a line that installs it."""
+_ASKS = re.compile(r"(?i)\b(?:(?:un)?install|requir|need|depend|prerequisit|must\b|make sure)")
+_ITEM = 6
+"""Words of a line of the README that is no more than an item of a list; a longer one has to ask for it."""
 _SIGNS = (
     _Sign(
         name="espeak-ng",
@@ -81,9 +84,6 @@ _SIGNS = (
     ),
     _Sign(name="git-lfs", modules=(), words=r"\bgit[- ]lfs\b", why="model files of the repository are fetched by it"),
 )
-
-
-Asked = Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +167,9 @@ def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed 
 
 
 def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:
-    every = imports.of(sign.modules)
-    found = [one for one in every if not one.module.startswith(sign.beside)] if sign.beside else [*every]
-    found.sort(key=lambda one: (one.is_optional, importers.is_aside(one.found.path)))
+    every = [one for one in imports.of(sign.modules) if not importers.is_aside(one.found.path)]
+    found = [one for one in every if not one.module.startswith(sign.beside)] if sign.beside else every
+    found = sorted(found, key=lambda one: one.is_optional)
     optional = {one.top for one in every} - {one.top for one in found if not one.is_optional}
     # What is imported in a `try` and brought nevertheless works only with its need.
     optional -= {one.top for one in found if locked is not None or module_names.distribution_of(one.top) in asked}
@@ -187,7 +187,8 @@ def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: L
     for path in sorted(filter(documents.is_document, files), key=documents.order):
         is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")
         for number, line in enumerate(documents.text(files[path]).splitlines(), start=1):
-            if pattern.search(line) and (is_readme or _INSTALLS.search(line)):
+            is_asked = is_readme and (len(line.split()) <= _ITEM or _ASKS.search(line))
+            if pattern.search(line) and (is_asked or _INSTALLS.search(line)):
                 yield Finding(path=path, line=number, text=excerpt(line))
     for place, names in documents.apt_packages(files):
         is_elsewhere = requirement_choice.machine(PurePosixPath(place.path.name.lower().replace("docker", "")))

@@ -88,6 +88,13 @@ def written_twice(
     return tuple(declared.excused(_owners.written_twice(paths, packages), exceptions, judged=()))
 
 
-def notices(packages: tuple[LockedPackage, ...], facts: Facts) -> tuple[str, ...]:
-    """Tell what is no violation and should be known, one clause each."""
-    return (*fitting.yanked(packages, facts), *_owners.unread(packages, facts))
+def notices(packages: tuple[LockedPackage, ...], facts: Facts, back_end: str = "") -> tuple[str, ...]:
+    """Tell what is no violation and should be known, one clause each.
+
+    Args:
+        packages: the lock.
+        facts: what is known about its files.
+        back_end: of the profile; "" where that does not matter.
+    """
+    libraries = fitting.without_cuda_libraries(packages) if back_end == "cuda" else ()
+    return (*fitting.yanked(packages, facts), *_owners.unread(packages, facts), *libraries)

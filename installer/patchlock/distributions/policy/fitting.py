@@ -176,6 +176,11 @@ def _version(filename: str) -> Version | None:
         return None
 
 
+def _allowed(filename: str, bound: SpecifierSet) -> Version | None:
+    version = _version(filename)
+    return version if version is not None and bound.contains(version, prereleases=True) else None
+
+
 def yanked(packages: Iterable[LockedPackage], facts: Facts) -> tuple[str, ...]:
     """Name every locked file that its project took back, one clause each; they install, and should not be new."""
     reasons: Mapping[str, str] = {
@@ -227,8 +232,29 @@ def only_sdists(
     found = []
     for name, files in sorted(offered.items()):
         bound = bounds.get(name, SpecifierSet())
-        of = [(version, file) for file in files if (version := _version(file.filename)) is not None]
-        allowed = [(version, file) for version, file in of if bound.contains(version, prereleases=True)]
-        if allowed and not any(file.filename.endswith(".whl") for _, file in allowed):
-            found.append((name, max((version for version, _ in allowed), key=lambda v: (not v.is_prerelease, v))))
+        wheels = (file.filename for file in reversed([*files]) if file.filename.endswith(".whl"))
+        if any(_allowed(wheel, bound) for wheel in wheels):  # of thousands of files, mostly the first
+            continue
+        if versions := [version for file in files if (version := _allowed(file.filename, bound)) is not None]:
+            found.append((name, max(versions, key=lambda version: (not version.is_prerelease, version))))
     return tuple(found)
+
+
+_LOADS_CUDA = {"ctranslate2": "cuBLAS", "onnxruntime-gpu": "cuBLAS and cuDNN"}
+"""Distributions whose wheels load CUDA's libraries and bring none of them → which.
+
+Source: https://github.com/SYSTRAN/faster-whisper#gpu;
+https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#requirements"""
+
+
+def without_cuda_libraries(packages: Iterable[LockedPackage]) -> tuple[str, ...]:
+    """Name what loads CUDA's libraries on a card where nothing else brings them, as torch does; a clause each."""
+    locked = {str(package.name): package.version for package in packages}
+    if any(name == "torch" or name.startswith("nvidia-cublas") for name in locked):
+        return ()
+    return tuple(
+        f"{name} {locked[name]} loads CUDA's {libraries}, which nothing in the lock brings, as it is without torch: "
+        "the machine needs them"
+        for name, libraries in _LOADS_CUDA.items()
+        if name in locked
+    )

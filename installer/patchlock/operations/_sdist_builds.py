@@ -1,0 +1,115 @@
+"""Builds of what has no wheel: all of it, or the versions that a proposed app would have by pip."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
+from packaging.requirements import Requirement
+from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
+from packaging.version import Version
+
+from patchlock.catalogue.proposals import document
+from patchlock.catalogue.proposals.findings import Issue, Proposal
+from patchlock.catalogue.proposals.shared_sets import Asked
+from patchlock.distributions import index_client
+from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
+from patchlock.model.policy import IndexFile, wheel_tags
+from patchlock.operations import _lock_repairs, proposal_scratch
+from patchlock.operations.lock_trials import LockResult, renew, try_lock
+from patchlock.operations.proposal_scratch import LockSettings
+
+
+def without_wheels(
+    asked: Asked,
+    offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
+    draft: Proposal,
+    date: str,
+) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """Find what the index has as sdists alone, and allow it to be built, in the version of the commit's day."""
+    wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
+    # A pin without a wheel moves to a version that has one, where there is any.
+    listed = {name: files for name, files in offered.items() if name in asked}
+    never = {name for name, files in listed.items() if not any(file.filename.endswith(".whl") for file in files)}
+    found = dict(only_sdists(wanted, {n: uploaded_until(offered[n], date) or offered[n] for n in never}))
+    if not found:
+        return (), ()
+    places = tuple(one.found for name in found for one in asked[name])
+    issue = Issue(
+        name="sdist-only",
+        title="there is no wheel",
+        means="it is built where it is installed, which may need a compiler",
+        found=places,
+        remedy="its build is allowed",
+    )
+    first = places[0]
+    why = "the index has no wheel that fits what upstream asks for"
+    return (issue,), (document.build_table(found, why=why, source=draft.link(first.path, first.line)),)
+
+
+def as_new_as_pips(made: LockResult, trying: LockSettings) -> LockResult:
+    """Allow the builds that bring what pip would take: it takes the newest there is.
+
+    What has no plain wheel stays: its build takes a compiler. So does what is bound to the old version by others.
+    """
+    packages = made.lock.packages if made.lock is not None else ()
+    plain = {one.name: one.version for one in packages if (wheel_tags(one) or "").endswith("none-any")}
+    offered = index_client.offered(plain)
+    newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
+    found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
+    for name in found:
+        files = uploaded_until(offered[name], made.proposal.as_of or trying.date)
+        wheel = max((one for one in _versions_of_wheels(files) if not one.is_prerelease), default=None)
+        is_newer = wheel is not None and wheel > plain[name]
+        if is_newer and (higher := _with_builds_below(made, f"{name}=={wheel}", trying)) is not None:
+            return as_new_as_pips(higher, trying)
+    while found:
+        table, says = _lock_repairs.build_tables(found, {}, trying.platform.name, "")
+        wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
+        tried = try_lock(wanted, trying, [*made.edits, says])
+        if tried.lock is None:
+            break
+        locked = {package.name: package.version for package in tried.lock.packages}
+        moved = {name: locked[name] for name in found if locked.get(name, plain[name]) != plain[name]}
+        if moved == found:
+            return tried
+        found = moved
+    proposal_scratch.write(made.proposal, trying.catalogue.root)
+    return made
+
+
+def _with_builds_below(made: LockResult, bound: str, trying: LockSettings) -> LockResult | None:
+    """Allow the builds that a newer wheel's requirements need, which kept it out; None where that is not why.
+
+    Args:
+        made: what was locked.
+        bound: the requirement that only the newer version satisfies.
+        trying: of the pair.
+    """
+    table = document.rule_table("constraint", requirement=bound, why=bound, source=bound)
+    tables = (*made.proposal.tables, table)
+    bounded = try_lock(dataclasses.replace(made.proposal, tables=tables), trying, made.edits)
+    if bounded.error is None and bounded.proposal.tables != tables:
+        left = tuple(one for one in bounded.proposal.tables if one != table)
+        tried = try_lock(dataclasses.replace(bounded.proposal, tables=left), trying, bounded.edits)
+        locked = tried.lock.packages if tried.lock is not None else ()
+        if bound in {f"{package.name}=={package.version}" for package in locked}:
+            return tried
+    if bounded.error is None:
+        renew(made.proposal, trying)
+    proposal_scratch.write(made.proposal, trying.catalogue.root)
+    return None
+
+
+def _versions_of_wheels(files: Iterable[IndexFile]) -> Iterator[Version]:
+    for file in files:
+        if file.filename.endswith(".whl") and file.yanked is None:
+            with contextlib.suppress(InvalidWheelFilename):
+                yield parse_wheel_filename(file.filename)[1]
+
+
+def _without_wheels(name: str, locked: Version, files: Iterable[IndexFile]) -> Requirement:
+    """Ask for what is newer than a version, up to the next wheel, which the cut-off or a bound has kept away."""
+    above = min((version for version in _versions_of_wheels(files) if version > locked), default=None)
+    return Requirement(f"{name}>{locked}" + (f",<{above}" if above is not None else ""))
