@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,7 +16,7 @@ from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED
 from patchlock.worktree import _merge, histories, move, trees
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import commit_of, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
 _LONGEST = 500
@@ -79,12 +80,15 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         ]
         if held:
             name, patched = min(held, key=lambda one: _distance(tree, wanted, commit, one[1]))
+            changes = {wanted.directory / change.path: (change.before, change.after) for change in patched.changes}
+            if are_upstreams_too(tree, changes, before, commit, _tips(tree, wanted)):
+                return None
             if name != wanted.profile:
                 mine = _apply(tree, wanted, wanted.patches, before, evaluator)
                 if _distance(tree, wanted, commit, patched) >= _distance(tree, wanted, commit, mine):
                     return None
             return Committed(profile=name, upstream=before, patched=patched)
-    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
+    if is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
@@ -105,17 +109,56 @@ def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
 def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether the patches of a file that a fork has committed may stand in commits that its clone lacks."""
     head = commit_of(tree.repository, "HEAD") if tree.is_clone and not move.applied(tree) else None
-    return head is not None and are_forks(tree, "", wanted.origin, head) and _is_shallow(tree)
+    return head is not None and are_forks(tree, "", wanted.origin, head) and is_shallow(tree)
 
 
-def _is_shallow(tree: Tree) -> bool:
+def is_shallow(tree: Tree) -> bool:
     return git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
 
 
 def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
-    known = [wanted.seen, histories.fetched(tree.root, wanted.url, wanted.branch) if wanted.url else ""]
-    tips = [tip for one in known if one and (tip := commit_of(tree.repository, one)) is not None]
-    return any(trees.is_ancestor(tree.repository, commit, tip) for tip in tips)
+    return any(trees.is_ancestor(tree.repository, commit, tip) for tip in _tips(tree, wanted))
+
+
+def _tips(tree: Tree, wanted: PatchSet) -> list[CommitId]:
+    """Give the newest commits that are known to be upstream's own."""
+    known = [wanted.seen, histories.fetched(tree.root, wanted.url, wanted.branch)]
+    return [tip for one in known if one and (tip := commit_of(tree.repository, one)) is not None]
+
+
+def are_upstreams_too(
+    tree: Tree,
+    changes: Mapping[PurePosixPath, tuple[bytes | None, bytes]],
+    since: CommitId,
+    commit: CommitId,
+    tips: Iterable[CommitId],
+) -> bool:
+    """Tell whether upstream has adopted the patches that a commit holds, so that they are not the fork's to take out.
+
+    It has if a commit of upstream's brings them, or if both sides of a merge do, each by itself.
+
+    Args:
+        tree: the clone.
+        changes: what the patches make of each file.
+        since: a commit before them.
+        commit: the one that holds them.
+        tips: commits that are known to be upstream's.
+    """
+    words = ("rev-list", "--topo-order", "--parents", f"--max-count={_LONGEST}", commit, f"^{since}")
+    parents = {row[0]: row[1:] for row in map(str.split, git(*words, repository=tree.repository).text.splitlines())}
+    states = [dict(zip(changes, blobs, strict=True)) for blobs in _blobs(tree, parents, changes)]
+    rows = {(path, blob.decode()) for state in states for path, blob in state.items() if blob}
+    data = blobs(tree.repository, {blob for _, blob in rows})
+    held = {(path, blob) for path, blob in rows if _has(tree, path, data[blob], *changes[path])}
+    holding = {
+        one
+        for one, state in zip(parents, states, strict=True)
+        if 2 * sum((path, blob.decode()) in held for path, blob in state.items()) > len(changes)
+    }
+    first = [CommitId(one) for one in parents if one in holding and holding.isdisjoint(parents[one])]
+    return any(trees.is_ancestor(tree.repository, one, tip) for one in first for tip in tips) or any(
+        not trees.is_ancestor(tree.repository, old, new) for new, old in itertools.pairwise(first)
+    )
 
 
 def _before(
@@ -134,26 +177,31 @@ def _before(
     listed = trees.entries(tree.repository, commit)
     below = [path.relative_to(wanted.directory) for path in listed if path.is_relative_to(wanted.directory)]
     candidates = sorted({path for _, patches in there for path in targets.candidates(patches, below)})
-    paths = [name for path in candidates if b"\n" not in (name := os.fsencode(wanted.directory / path))]
-    names = b"".join(b"%s:%s\n" % (one.encode(), path) for one in commits for path in paths)
-    answers = git(
-        "cat-file", "--batch-check=%(objectname)", repository=tree.repository, stdin=names
-    ).stdout.splitlines()
-    blobs = [b"" if line.endswith(b" missing") else line for line in answers]
+    paths = [wanted.directory / path for path in candidates]
     newest: dict[tuple[bytes, ...], str] = {}
-    for at, one in enumerate(commits):
-        newest.setdefault(tuple(blobs[at * len(paths) : (at + 1) * len(paths)]), one)
+    for one, state in zip(commits, _blobs(tree, commits, paths), strict=True):
+        newest.setdefault(state, one)
     states = [CommitId(one) for one in newest.values()][:_MOST_STATES]
     start = CommitId(shared) if shared else None
     return states + ([start] if start and start not in states else []), start
+
+
+def _blobs(tree: Tree, commits: Collection[str], paths: Iterable[PurePosixPath]) -> list[tuple[bytes, ...]]:
+    """Name what stands under some paths in each commit, b"" where nothing does."""
+    names = [os.fsencode(path).replace(b"\n", b"?") for path in paths]  # of a name with a line break, git is not asked
+    asked = b"".join(b"%s:%s\n" % (one.encode(), name) for one in commits for name in names)
+    form = "--batch-check=%(objectname)"
+    answers = git("cat-file", form, repository=tree.repository, stdin=asked).stdout.splitlines()
+    rows = iter(b"" if line.endswith(b" missing") else line for line in answers)
+    return [tuple(itertools.islice(rows, len(names))) for _ in commits]
 
 
 def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
     listed = trees.entries(tree.repository, commit)
     below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
     chosen = {path: listed[below[path]] for path in targets.candidates(patches, below)}
-    blobs = trees.contents(tree.repository, chosen.values())
-    return engine.apply(patches, {path: blobs[entry.blob] for path, entry in chosen.items()}, evaluator=evaluator)
+    data = trees.contents(tree.repository, chosen.values())
+    return engine.apply(patches, {path: data[entry.blob] for path, entry in chosen.items()}, evaluator=evaluator)
 
 
 def _stands(patched: Patched, *, is_own: bool) -> bool:
@@ -175,13 +223,13 @@ def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> 
 
     The fork may have edited a line of ours in the others, and a few of the changes may be upstream's own work.
     """
-    pairs = list(_pairs(tree, wanted, commit, patched))
-    paths = (wanted.directory / change.path for change, _ in pairs)
-    held = [
-        change.before is None or _merge.has_most(tree.repository, path, mine, change.before, change.after)
-        for path, (change, mine) in zip(paths, pairs, strict=True)
-    ]
+    pairs = _pairs(tree, wanted, commit, patched)
+    held = [_has(tree, wanted.directory / change.path, mine, change.before, change.after) for change, mine in pairs]
     return 2 * held.count(True) > len(patched.changes)
+
+
+def _has(tree: Tree, path: PurePosixPath, mine: bytes, before: bytes | None, after: bytes) -> bool:
+    return before is None or _merge.has_most(tree.repository, path, mine, before, after)
 
 
 def _distance(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:
@@ -196,5 +244,5 @@ def _pairs(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> 
     """Give each change with the commit's own version of the file, where it has one."""
     listed = trees.entries(tree.repository, commit)
     there = [(change, listed[path]) for change in patched.changes if (path := wanted.directory / change.path) in listed]
-    blobs = trees.contents(tree.repository, [entry for _, entry in there])
-    yield from ((change, blobs[entry.blob]) for change, entry in there)
+    data = trees.contents(tree.repository, [entry for _, entry in there])
+    yield from ((change, data[entry.blob]) for change, entry in there)

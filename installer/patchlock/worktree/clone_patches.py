@@ -23,6 +23,7 @@ from patchlock.worktree import (
     _branch_state,
     _committed_patches,
     _snapshot,
+    histories,
     manifest,
     move,
     patch_cache,
@@ -104,7 +105,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
-    if other and other.upstream and move.applied(tree) is None:  # as if they had been applied in this clone
+    if other and other.upstream and _holds_them(tree, move.applied(tree), other.upstream):
+        # as if they had been applied in this clone
         theirs = {wanted.directory / change.path: change.after for change in other.patched.changes}
         told = patched_message(wanted.name, other.profile, other.patched.outcomes)
         trees.commit_files(tree.repository, theirs, parent=upstream, message=told, ref=tree.ref(move.APPLIED))
@@ -147,6 +149,12 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         ),
         lost=lost,
     )
+
+
+def _holds_them(tree: Tree, applied: CommitId | None, before: CommitId) -> bool:
+    """Tell whether the tree was last patched on a commit that holds committed patches already, or never."""
+    last = trees.upstream_of(tree.repository, applied) if applied else None
+    return last is None or (last != before and trees.is_ancestor(tree.repository, before, last))
 
 
 def _beside_git(tree: Tree, error: PatchError) -> PatchError:
@@ -202,7 +210,7 @@ def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
 
 
 def _others_profile(wanted: PatchSet, other: Committed | None) -> str:
-    return other.profile if other is not None and other.profile != wanted.profile else ""
+    return other.profile if other and (other.profile != wanted.profile or other.upstream is None) else ""
 
 
 def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
@@ -220,7 +228,11 @@ def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[
 
 
 def _get_history(tree: Tree) -> str:
-    return f"get the rest with `git -C {command_lines.quoted(str(tree.root))} fetch --unshallow` and run this again"
+    return f"get the rest with {_unshallow(tree)} and run this again"
+
+
+def _unshallow(tree: Tree) -> str:
+    return f"`git -C {command_lines.quoted(str(tree.root))} fetch --unshallow`"
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
@@ -442,15 +454,26 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
 def _without_patches(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
     """Name the commit to which `undo` brings a tree, and `Goal.fork_of`."""
     upstream = trees.upstream_of(tree.repository, applied)
-    found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
+    head, known = commit_of(tree.repository, "HEAD") if tree.is_clone else None, manifest.read(tree)
+    if head is None or known is None:
+        return (upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream), None
+    found = upstream_files.commit_to_patch(tree, applied)
+    if not _committed_patches.are_forks(tree, known.profile, known.origin, head):
+        return found, None
     # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
-    is_forks = (
-        found != upstream
-        and (known := manifest.read(tree)) is not None
-        and _committed_patches.are_forks(tree, known.profile, known.origin, found)
-        and _branch_state.has_committed(tree, applied, found, mostly=True)
-    )
-    return (upstream, upstream) if is_forks else (found, None)
+    if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=True):
+        return (head, None) if _are_upstreams_too(tree, applied, head, known.followed) else (upstream, upstream)
+    return found, found if _branch_state.has_committed(tree, applied, head, mostly=True) else None
+
+
+def _are_upstreams_too(tree: Tree, applied: CommitId, head: CommitId, followed: str) -> bool:
+    upstream = trees.upstream_of(tree.repository, applied)
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, applied))
+    ours = {path: (before.get(path), entry) for path, entry in after.items() if before.get(path) != entry}
+    data = trees.contents(tree.repository, [one for pair in ours.values() for one in pair if one])
+    changes = {path: (data[old.blob] if old else None, data[new.blob]) for path, (old, new) in ours.items()}
+    tip = commit_of(tree.repository, followed) if followed else None
+    return _committed_patches.are_upstreams_too(tree, changes, upstream, head, [tip] if tip else [])
 
 
 def told_committed(tree: Tree) -> str:
@@ -459,11 +482,12 @@ def told_committed(tree: Tree) -> str:
     if applied is None or head is None:
         return ""
     target, known = _without_patches(tree, applied)[0], manifest.read(tree)
-    if known is not None and known.committed and target != trees.upstream_of(tree.repository, applied):
+    if known is not None and known.committed and target == head:
         source = f"--source {command_lines.quoted(str(tree.root))}"
         of = f" --catalogue {command_lines.quoted(known.origin)}" if known.origin else ""
+        get = f"{_unshallow(tree)}, then " if _committed_patches.is_shallow(tree) else ""
         again = f"`patchlock patch apply {known.name} --profile {known.committed} {source}{of}`"
-        way = f"{again} and `patchlock patch undo {source}` take them out of your files; then commit"
+        way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
         return f"your last commit has the patches of {known.committed}, and they stay: {way}"
     if not _branch_state.has_committed(tree, applied, head):
         return ""
@@ -552,6 +576,7 @@ def _remember(
             failures=found.failures,
             advisory=tuple(sorted(found.advisory)),
             committed=committed,
+            followed=histories.fetched(tree.root, wanted.url, wanted.branch) if tree.is_clone else "",
             lost=lost,
         ),
     )
