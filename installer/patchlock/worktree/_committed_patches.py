@@ -71,28 +71,37 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         )
         for name, patches in there
     }
+    found: list[Committed] = []
     for before in states:
-        found = [(name, _apply(tree, wanted, patches, before, evaluator)) for name, patches in there]
+        if any(trees.is_ancestor(tree.repository, before, one.upstream) for one in found if one.upstream):
+            continue
+        tried = [(name, _apply(tree, wanted, patches, before, evaluator)) for name, patches in there]
         held = [
-            (name, patched)
-            for name, patched in found
+            Committed(profile=name, upstream=before, patched=patched)
+            for name, patched in tried
             if patched.changes and _changes(patched) >= _WHOLE * whole[name] and _holds(tree, wanted, commit, patched)
         ]
-        if held:
-            name, patched = min(held, key=lambda one: _distance(tree, wanted, commit, one[1]))
-            changes = {wanted.directory / change.path: (change.before, change.after) for change in patched.changes}
-            if are_upstreams_too(tree, changes, before, commit, _tips(tree, wanted)):
-                return None
-            if name != wanted.profile:
-                mine = _apply(tree, wanted, wanted.patches, before, evaluator)
-                if _distance(tree, wanted, commit, patched) >= _distance(tree, wanted, commit, mine):
-                    return None
-            return Committed(profile=name, upstream=before, patched=patched)
+        found += [min(held, key=lambda one: _distance(tree, wanted, commit, one.patched))] if held else []
+    if found:  # several where a merge has joined them: the one with the fewest edits is what was patched
+        best = min(found, key=lambda one: _edits(tree, wanted, commit, one.patched))
+        return best if _is_forks(tree, wanted, commit, best, evaluator) else None
     if is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
     return None
+
+
+def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, evaluator: Evaluator) -> bool:
+    """Tell whether a commit has committed patches rather than those that it shall have, and not upstream's own."""
+    if best.upstream is None:
+        return False
+    if best.profile != wanted.profile:
+        mine = _apply(tree, wanted, wanted.patches, best.upstream, evaluator)
+        if _distance(tree, wanted, commit, best.patched) >= _distance(tree, wanted, commit, mine):
+            return False
+    changes = {wanted.directory / change.path: (change.before, change.after) for change in best.patched.changes}
+    return not are_upstreams_too(tree, changes, best.upstream, commit, _tips(tree, wanted))
 
 
 def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
@@ -238,6 +247,11 @@ def _distance(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) 
         _merge.distance(mine, change.after) - _merge.distance(mine, change.before or b"")
         for change, mine in _pairs(tree, wanted, commit, patched)
     )
+
+
+def _edits(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:
+    """Count the lines in which a commit differs from upstream's files with patches."""
+    return sum(_merge.distance(mine, change.after) for change, mine in _pairs(tree, wanted, commit, patched))
 
 
 def _pairs(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> Iterator[tuple[FileChange, bytes]]:

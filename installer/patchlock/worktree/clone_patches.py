@@ -105,8 +105,9 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
-    if other and other.upstream and _holds_them(tree, move.applied(tree), other.upstream):
-        # as if they had been applied in this clone
+    last = move.applied(tree)
+    goes_on = last is not None and trees.is_ancestor(tree.repository, trees.upstream_of(tree.repository, last), upstream)
+    if other and other.upstream and not goes_on:  # as if they had been applied in this clone
         theirs = {wanted.directory / change.path: change.after for change in other.patched.changes}
         told = patched_message(wanted.name, other.profile, other.patched.outcomes)
         trees.commit_files(tree.repository, theirs, parent=upstream, message=told, ref=tree.ref(move.APPLIED))
@@ -149,12 +150,6 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         ),
         lost=lost,
     )
-
-
-def _holds_them(tree: Tree, applied: CommitId | None, before: CommitId) -> bool:
-    """Tell whether the tree was last patched on a commit that holds committed patches already, or never."""
-    last = trees.upstream_of(tree.repository, applied) if applied else None
-    return last is None or (last != before and trees.is_ancestor(tree.repository, before, last))
 
 
 def _beside_git(tree: Tree, error: PatchError) -> PatchError:
