@@ -520,7 +520,8 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         The files that were brought back; none where no move left conflicts.
 
     Raises:
-        GitFirstError: git's own conflict stands there, or the user has moved his branch; nothing was changed.
+        GitFirstError: git's own conflict stands there, a merge or the like is not done, or the user has moved his
+            branch; nothing was changed.
     """
     recover(tree)
     journal = _journal.read(tree, _journal.CONFLICTS)
@@ -530,6 +531,7 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         return ()
     if journal.head and _has_left(tree, journal):
         raise branch_has_moved(tree, journal.head[0])
+    require_git_done(tree)  # what a merge without conflicts has staged would be lost, and its next commit lack it
     _keep_aborted(tree, _journal.CONFLICTS)
     return _journal.take_back(tree)
 
