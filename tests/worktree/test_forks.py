@@ -10,7 +10,7 @@ from test_clone_patches import CHOOSE, DEVICE, FILE, PATCHED, WANTED, clone, com
 from test_engine import patches
 
 from patchlock.model.identities import Sha256
-from patchlock.worktree import clone_patches, trees
+from patchlock.worktree import clone_patches, committed_patches, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def apply(folder: Path, wanted: PatchSet) -> clone_patches.Applied:
 
 def undo(folder: Path) -> str:
     """Take the patches out, and give what is said of the last commit."""
-    told = clone_patches.told_committed(trees.open_tree(folder))
+    told = committed_patches.told(trees.open_tree(folder))
     assert clone_patches.undo(trees.open_tree(folder)).conflicts == ()
     return told
 
@@ -124,7 +124,7 @@ def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone
     way = f"{again} take them out of your files; then commit"
     told = "your last commit has the patches of cpu, and they stay"
     unshallow = f"`git -C {fresh} fetch --unshallow`, then "
-    assert clone_patches.told_committed(trees.open_tree(fresh)) == f"{told}: {unshallow}{way}"
+    assert committed_patches.told(trees.open_tree(fresh)) == f"{told}: {unshallow}{way}"
     git(fresh, "fetch", "-q", "--unshallow")
     assert undo(fresh) == f"{told}: {way}"
     assert read(fresh) == PATCHED

@@ -1,4 +1,4 @@
-"""Find the patches that a fork has committed, of any profile, and upstream's files below them; writes nothing."""
+"""Find the patches that a fork has committed, of any profile, and upstream's files below them; writes no file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from patchlock.core import command_lines
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.outcomes import APPLIED
-from patchlock.worktree import _merge, histories, move, trees
+from patchlock.patches.outcomes import APPLIED, patched_message
+from patchlock.worktree import _branch_state, _merge, histories, manifest, move, trees, upstream_files
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import blobs, commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
@@ -85,7 +86,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     if found:  # several where a merge has joined them: the one with the fewest edits is what was patched
         best = min(found, key=lambda one: _edits(tree, wanted, commit, one.patched))
         return best if _is_forks(tree, wanted, commit, best, evaluator) else None
-    if is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
+    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
@@ -118,10 +119,10 @@ def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
 def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether the patches of a file that a fork has committed may stand in commits that its clone lacks."""
     head = commit_of(tree.repository, "HEAD") if tree.is_clone and not move.applied(tree) else None
-    return head is not None and are_forks(tree, "", wanted.origin, head) and is_shallow(tree)
+    return head is not None and are_forks(tree, "", wanted.origin, head) and _is_shallow(tree)
 
 
-def is_shallow(tree: Tree) -> bool:
+def _is_shallow(tree: Tree) -> bool:
     return git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
 
 
@@ -260,3 +261,88 @@ def _pairs(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> 
     there = [(change, listed[path]) for change in patched.changes if (path := wanted.directory / change.path) in listed]
     data = trees.contents(tree.repository, [entry for _, entry in there])
     yield from ((change, data[entry.blob]) for change, entry in there)
+
+
+def take_for_applied(tree: Tree, wanted: PatchSet, found: Committed, upstream: CommitId) -> None:
+    """Treat committed patches as if they had been applied in this clone, unless it was patched at or before them.
+
+    So it was not where a shallow clone has been patched at the fork's own commit, and has got the rest since.
+    """
+    repository, last = tree.repository, move.applied(tree)
+    if last is None or not trees.is_ancestor(repository, trees.upstream_of(repository, last), upstream):
+        files = {wanted.directory / change.path: change.after for change in found.patched.changes}
+        message = patched_message(wanted.name, found.profile, found.patched.outcomes)
+        trees.commit_files(repository, files, parent=upstream, message=message, ref=tree.ref(move.APPLIED))
+
+
+# --- taking them out --------------------------------------------------------------------------------------------------
+
+
+def without(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
+    """Name the commit that takes the patches out of a tree which was brought to a patched one, and `Goal.fork_of`."""
+    upstream = trees.upstream_of(tree.repository, applied)
+    head, known = commit_of(tree.repository, "HEAD") if tree.is_clone else None, manifest.read(tree)
+    if head is None or known is None:
+        return (upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream), None
+    found = upstream_files.commit_to_patch(tree, applied)
+    if not are_forks(tree, known.profile, known.origin, head):
+        return found, None
+    # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
+    if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=True):
+        return (head, None) if _are_upstreams_too(tree, applied, head, known.followed) else (upstream, upstream)
+    return found, found if _branch_state.has_committed(tree, applied, head, mostly=True) else None
+
+
+def _are_upstreams_too(tree: Tree, applied: CommitId, head: CommitId, followed: str) -> bool:
+    upstream = trees.upstream_of(tree.repository, applied)
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, applied))
+    ours = {path: (before.get(path), entry) for path, entry in after.items() if before.get(path) != entry}
+    data = trees.contents(tree.repository, [one for pair in ours.values() for one in pair if one])
+    changes = {path: (data[old.blob] if old else None, data[new.blob]) for path, (old, new) in ours.items()}
+    tip = commit_of(tree.repository, followed) if followed else None
+    return are_upstreams_too(tree, changes, upstream, head, [tip] if tip else [])
+
+
+def told(tree: Tree) -> str:
+    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
+    applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    if applied is None or head is None:
+        return ""
+    target, known = without(tree, applied)[0], manifest.read(tree)
+    if known is not None and known.committed and target == head:
+        source = f"--source {command_lines.quoted(str(tree.root))}"
+        of = f" --catalogue {command_lines.quoted(known.origin)}" if known.origin else ""
+        get = f"{_unshallow(tree)}, then " if _is_shallow(tree) else ""
+        again = f"`patchlock patch apply {known.name} --profile {known.committed} {source}{of}`"
+        way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
+        return f"your last commit has the patches of {known.committed}, and they stay: {way}"
+    if not _branch_state.has_committed(tree, applied, head):
+        return ""
+    stay = _branch_state.has_committed(tree, applied, target)
+    if stay:
+        return "your last commit does by itself what the patches do, so that stays in your files"
+    return "your last commit still has patches: commit what has changed to take them out there too"
+
+
+def warnings(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
+    """Say what becomes of the patches that a clone's commits hold, where that is not plain."""
+    if other is None:
+        return ()
+    if other.profile == wanted.profile:
+        told = "the clone is shallow: your commits seem to have these patches, and `patch undo` leaves those there"
+        return () if other.upstream else (f"{told}; {get_history(tree)}",)
+    if other.upstream:
+        return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
+    files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
+    lacks = f"your commits have the patches of {other.profile}, and the clone lacks upstream's commit before them"
+    stays = f"what they wrote stays in {', '.join(files)}, and perhaps in others"
+    return (f"{lacks}, so {stays}; {get_history(tree)}",)
+
+
+def get_history(tree: Tree) -> str:
+    """Say how to get the commits that a shallow clone lacks."""
+    return f"get the rest with {_unshallow(tree)} and run this again"
+
+
+def _unshallow(tree: Tree) -> str:
+    return f"`git -C {command_lines.quoted(str(tree.root))} fetch --unshallow`"
