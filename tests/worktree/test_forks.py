@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from test_clone_patches import CHOOSE, DEVICE, FILE, PATCHED, WANTED, clone, commit, git, read, upstream
+from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
 from test_engine import patches
 
 from patchlock.model.identities import Sha256
-from patchlock.worktree import clone_patches, committed_patches, trees
+from patchlock.worktree import clone_patches, committed_patches, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -131,3 +131,49 @@ def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone
     apply(fresh, wanted)
     assert undo(fresh) == STILL
     assert read(fresh) == FILE
+
+
+def test_patches_of_two_commits_are_those_of_the_profile_that_explains_both(clone: Path) -> None:
+    metal = ("metal", patches(helper=HELPER))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=patches(helper=HELPER, use=USE), others=(metal,))
+    commit(clone, app=PATCHED.replace("choose()", "helper.choose()"))
+    commit(clone, helper="def choose():\n    return 'cpu'\n")
+    apply(clone, cpu)
+    undo(clone)
+    assert (read(clone), (clone / "helper.py").exists()) == (FILE, False)
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_what_was_merged_from_upstream_is_never_taken_back(
+    clone: Path, upstream: Path, tmp_path: Path, is_fresh: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = dataclasses.replace(WANTED, profile="cpu")
+    commit(upstream, b=FILE, c=FILE)
+    git(clone, "pull", "-q")
+    commit(clone, mine="m = 1\n")
+    apply(clone, wanted)
+    commit(clone)
+    with monkeypatch.context() as patch:  # upstream's commit is older than the fork's
+        patch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
+        theirs = FILE.replace('device = "cuda"', 'device = pick("cuda", 2)')
+        commit(upstream, app=theirs, other="x = 2\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    apply(clone, wanted)
+    git(clone, "commit", "-q", "--no-edit")
+    commit(clone, mine="m = 2\n")
+    git(clone, "update-ref", "refs/remotes/fork/main", "HEAD")
+    folder = clone
+    if is_fresh:
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+        folder = tmp_path / "fresh"
+    apply(folder, wanted)
+    assert git(folder, "status", "--short") == ""
+    undo(folder)
+    assert (read(folder), git(folder, "status", "--short")) == (theirs, "M app.py\n M b.py\n M c.py")
+
+
+@pytest.mark.parametrize("url", ["git@github.com:O/n.git", "ssh://git@github.com/o/n", "https://github.com/o/n/"])
+def test_remote_of_upstream_is_known_by_each_form_of_its_address(clone: Path, url: str) -> None:
+    git(clone, "remote", "set-url", "origin", url)
+    assert histories.fetched(clone, "https://github.com/o/n.git", "main") == "origin/main"
+    assert histories.fetched(clone, "https://github.com/o/another.git", "main") == ""

@@ -65,32 +65,43 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     if not there:
         return None
     states, start = _before(tree, wanted, commit, there)
-    whole = {
-        name: max(
-            (_changes(_apply(tree, wanted, patches, one, evaluator)) for one in ([start] if start else states)),
-            default=0,
-        )
-        for name, patches in there
-    }
-    found: list[Committed] = []
-    for before in states:
-        if any(trees.is_ancestor(tree.repository, before, one.upstream) for one in found if one.upstream):
-            continue
-        tried = [(name, _apply(tree, wanted, patches, before, evaluator)) for name, patches in there]
-        held = [
-            Committed(profile=name, upstream=before, patched=patched)
-            for name, patched in tried
-            if patched.changes and _changes(patched) >= _WHOLE * whole[name] and _holds(tree, wanted, commit, patched)
-        ]
-        found += [min(held, key=lambda one: _distance(tree, wanted, commit, one.patched))] if held else []
-    if found:  # several where a merge has joined them: the one with the fewest edits is what was patched
-        best = min(found, key=lambda one: _edits(tree, wanted, commit, one.patched))
+    found = []
+    for name, patches in there:
+        tried = {one: _apply(tree, wanted, patches, one, evaluator) for one in states}
+        whole = max((_changes(tried[one]) for one in ([start] if start else states)), default=0)
+        found += _below(tree, wanted, commit, name, whole, tried)
+    if found:
+        best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
         return best if _is_forks(tree, wanted, commit, best, evaluator) else None
     if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
     return None
+
+
+def _below(
+    tree: Tree, wanted: PatchSet, commit: CommitId, profile: str, whole: int, tried: Mapping[CommitId, Patched]
+) -> list[Committed]:
+    """Give the newest commit on which the patches of a profile make what a commit holds; no list of more than one.
+
+    Where a merge has joined several, it is the one with the fewest edits.
+
+    Args:
+        tree: the clone.
+        wanted: the patches that it shall have.
+        commit: the one that holds them.
+        profile: its name.
+        whole: how often its patches find something to do, where none is there.
+        tried: what they make of older commits, the newest first.
+    """
+    held: list[tuple[CommitId, Patched]] = []
+    for before, patched in tried.items():
+        is_whole = patched.changes and _changes(patched) >= _WHOLE * whole
+        if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer, _ in held):
+            held += [(before, patched)] if _holds(tree, wanted, commit, patched) else []
+    best = sorted(held, key=lambda one: _edits(tree, wanted, commit, one[1]))[:1]
+    return [Committed(profile=profile, upstream=before, patched=patched) for before, patched in best]
 
 
 def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, evaluator: Evaluator) -> bool:
@@ -154,7 +165,7 @@ def are_upstreams_too(
         commit: the one that holds them.
         tips: commits that are known to be upstream's.
     """
-    words = ("rev-list", "--topo-order", "--parents", f"--max-count={_LONGEST}", commit, f"^{since}")
+    words = ("rev-list", "--topo-order", "--parents", commit, f"^{since}")
     parents = {row[0]: row[1:] for row in map(str.split, git(*words, repository=tree.repository).text.splitlines())}
     states = [dict(zip(changes, blobs, strict=True)) for blobs in _blobs(tree, parents, changes)]
     rows = {(path, blob.decode()) for state in states for path, blob in state.items() if blob}
