@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_clone_patches import FILE, PATCHED, apply, clone, commit, git, read, upstream
+from test_clone_patches import CHOOSE, FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
+from test_engine import patches
 from test_moves_as_git import refused, update
 
+from patchlock.model.identities import Sha256
 from patchlock.worktree import clone_patches, trees
 
 pytestmark = pytest.mark.slow
@@ -121,3 +124,42 @@ def test_undo_waits_while_only_the_patches_conflict(clone: Path, upstream: Path,
     assert read(clone) == PATCHED
     clone_patches.undo(trees.open_tree(clone))
     assert read(clone) == FILE
+
+
+def _abort(clone: Path) -> None:
+    clone_patches.abort(trees.open_tree(clone))
+
+
+def test_abort_waits_for_a_merge_that_began_since(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    mine = read(clone).replace("line4 = 4", "line4 = 'mine'")
+    (clone / "app.py").write_text(mine)
+    start = git(clone, "rev-parse", "HEAD")
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    update(clone)
+    git(clone, "reset", "-q")
+    commit(upstream, more="m = 1\n")
+    git(clone, "fetch", "-q")
+    git(clone, "merge", "-q", "--no-ff", "--no-commit", "origin/main")
+    assert refused(clone, _abort).what == "a `git merge` of yours is not done, so nothing was changed"
+    assert git(clone, "status", "--short") == "M app.py\nA  more.py"
+    git(clone, "merge", "--abort")
+    _abort(clone)
+    assert (read(clone), git(clone, "rev-parse", "HEAD")) == (mine, start)
+
+
+def test_edit_that_meets_newer_patches_waits_for_the_end_of_a_merge(clone: Path, upstream: Path) -> None:
+    first = dataclasses.replace(WANTED, digest=Sha256("1" * 64), patches=patches(c=CHOOSE.replace("**/*.py", "app.py")))
+    commit(upstream, other='x = "cuda"\n')
+    git(clone, "pull", "-q")
+    clone_patches.apply(trees.open_tree(clone), first, clone.parent / "cache")
+    commit(clone)
+    edited = 'x = ("cuda", "mine"\n'
+    (clone / "other.py").write_text(edited)
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    done = apply(clone)
+    assert done is not None
+    assert (done.moved.conflicts, done.moved.left_by_git) == ((), ())
+    assert (read(clone, "other"), git(clone, "status", "--short")) == (edited, "M  app.py\n M other.py")
+    git(clone, *EDITOR, "merge", "--continue")

@@ -144,10 +144,10 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     Example:
       patchlock patch undo --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches, move, trees
+    from patchlock.worktree import clone_patches, committed_patches, move, trees
 
     tree = trees.open_tree(source)
-    committed, applied = clone_patches.told_committed(tree), move.applied(tree)
+    committed, applied = committed_patches.told(tree), move.applied(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo", None) if moved.conflicts else None
     if as_json:

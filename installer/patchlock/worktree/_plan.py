@@ -56,6 +56,7 @@ class Plan:
         """Write nothing of some files after all."""
         self.puts = {path: entry for path, entry in self.puts.items() if path not in paths}
         self.by_meaning = {path: own for path, own in self.by_meaning.items() if path not in paths}
+        self.conflicts = {path: sides for path, sides in self.conflicts.items() if path not in paths}
         self.removes = [path for path in self.removes if path not in paths]
         self.merged = [path for path in self.merged if path not in paths]
 

@@ -7,36 +7,36 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
 from patchlock.model.errors import NotPatchedError, PatchError, SourceConflictError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.patches.evaluation import DIRECT, Evaluator
-from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS, patched_message, warnings
+from patchlock.patches.outcomes import APPLIED, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
-    _committed_patches,
-    _snapshot,
+    _outcomes_in_tree,
+    _upstream_branch,
+    committed_patches,
+    histories,
     manifest,
     move,
     patch_cache,
     trees,
-    upstream_cache,
     upstream_files,
 )
-from patchlock.worktree._committed_patches import Committed
 from patchlock.worktree._goal import ByMeaning
-from patchlock.worktree._merge import is_converted, to_lf
+from patchlock.worktree.committed_patches import Committed
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import commit_of, git
+from patchlock.worktree.upstream_cache import git
 from patchlock.worktree.upstream_files import PatchSet
 
 _MADE = "made"
@@ -91,11 +91,8 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
-    is_there = upstream is None
-    other = _committed(tree, wanted, evaluator) if is_there else None
-    upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
-    _require_history(tree, wanted, patched)
-    known = manifest.read(tree)
+    is_there, known = upstream is None, manifest.read(tree)
+    other, upstream, patched = _patched(tree, wanted, upstream, evaluator)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
         raise error
@@ -104,10 +101,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
-    if other and other.upstream and move.applied(tree) is None:  # as if they had been applied in this clone
-        theirs = {wanted.directory / change.path: change.after for change in other.patched.changes}
-        told = patched_message(wanted.name, other.profile, other.patched.outcomes)
-        trees.commit_files(tree.repository, theirs, parent=upstream, message=told, ref=tree.ref(move.APPLIED))
+    if other and other.upstream:
+        committed_patches.take_for_applied(tree, wanted, other, other.upstream)
     applied = trees.commit_files(
         tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
@@ -121,23 +116,41 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         dropped=_dropped(wanted, [*(known.outcomes if known else ()), *(other.patched.outcomes if other else ())]),
         fork_of=other.upstream if other else None,
     )
-    outcomes = _all_in_tree(tree, wanted, patched, evaluator)
+    outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator)
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
     idle = _own_idle(wanted, patched)
     lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
-        found = dataclasses.replace(patched, outcomes=outcomes)
-        _remember(tree, wanted, upstream, applied, found, lost, _others_profile(wanted, other))
+        is_kept = other is not None and (other.profile != wanted.profile or other.upstream is None)
+        now = Manifest(
+            name=wanted.name,
+            profile=wanted.profile,
+            digest=wanted.digest,
+            head=manifest.head_of(tree),
+            catalogue=wanted.catalogue,
+            origin=wanted.origin,
+            upstream=upstream,
+            files=manifest.record(tree, applied, upstream),
+            skipped=wanted.skipped,
+            chosen=wanted.chosen,
+            outcomes=outcomes,
+            failures=patched.failures,
+            advisory=tuple(sorted(patched.advisory)),
+            committed=other.profile if other and is_kept else "",
+            followed=histories.fetched(tree.root, wanted.url, wanted.branch) if tree.is_clone else "",
+            lost=lost,
+        )
+        manifest.write(tree, now)
     return Applied(
         upstream=upstream,
         applied=applied,
-        outcomes=_drifts_only(patched, outcomes),
+        outcomes=_outcomes_in_tree.drifts_only(patched, outcomes),
         moved=moved,
         warnings=(
             *_told_refused(wanted),
-            *_told_other(tree, wanted, other),
+            *committed_patches.warnings(tree, wanted, other),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(
@@ -182,45 +195,33 @@ def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
     return (told,) if wanted.refused else ()
 
 
-def _committed(tree: Tree, wanted: PatchSet, evaluator: Evaluator) -> Committed | None:
-    """Find the patches that the clone's commits hold."""
-    if not tree.is_clone:
-        return None
-    return _committed_patches.find(tree, wanted, evaluator, upstream_files.commit_to_patch(tree, move.applied(tree)))
+def _patched(
+    tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator
+) -> tuple[Committed | None, CommitId, Patched]:
+    """Patch upstream's files in memory: those of a commit, or of the one below what is checked out.
+
+    Returns:
+        The patches that the clone's commits hold, if any; upstream's commit; what the wanted patches make of it.
+    """
+    other = None
+    if tree.is_clone and upstream is None:
+        commit = upstream_files.commit_to_patch(tree, move.applied(tree))
+        other = committed_patches.find(tree, wanted, evaluator, commit)
+    upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
+    _require_history(tree, wanted, patched)
+    return other, upstream, patched
 
 
 def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
     """Refuse to judge a fork's own patches, all of which it may have committed, without the commits before those."""
     idle = {patch.id for patch in _own_idle(wanted, patched)}
-    if not idle or patched.changes or not _committed_patches.lacks_commits(tree, wanted):
+    if not idle or patched.changes or not committed_patches.lacks_commits(tree, wanted):
         return
     raise UpstreamError(
         f"the clone is shallow, so it does not show whether your commits have {', '.join(sorted(idle))} already",
         where=str(tree.root),
-        remedy=f"{_get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
+        remedy=f"{committed_patches.get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
     )
-
-
-def _others_profile(wanted: PatchSet, other: Committed | None) -> str:
-    return other.profile if other is not None and other.profile != wanted.profile else ""
-
-
-def _told_other(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
-    if other is None:
-        return ()
-    if other.profile == wanted.profile:
-        told = "the clone is shallow: your commits seem to have these patches, and `patch undo` leaves those there"
-        return () if other.upstream else (f"{told}; {_get_history(tree)}",)
-    if other.upstream:
-        return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
-    files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
-    lacks = f"your commits have the patches of {other.profile}, and the clone lacks upstream's commit before them"
-    stays = f"what they wrote stays in {', '.join(files)}, and perhaps in others"
-    return (f"{lacks}, so {stays}; {_get_history(tree)}",)
-
-
-def _get_history(tree: Tree) -> str:
-    return f"get the rest with `git -C {command_lines.quoted(str(tree.root))} fetch --unshallow` and run this again"
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
@@ -276,15 +277,6 @@ def by_meaning(
     return applied
 
 
-def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Report what was found in upstream, but where the user's edits took something back or need the patch."""
-    pairs = zip(patched.outcomes, outcomes, strict=True)
-    told = f"{WITH_EDITS}: "
-    return tuple(
-        now if now.kind is OutcomeKind.DRIFTED or now.detail.startswith(told) else found for found, now in pairs
-    )
-
-
 def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
     """Fetch what upstream's branch has now, and bring a clone there with the patches.
 
@@ -304,71 +296,8 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
             where=str(tree.root),
             remedy="unpack the new version over it, and run `patchlock patch apply` again",
         )
-    with trees.hold(tree, waiting=waiting):
-        return _update(tree, wanted, cache)
-
-
-def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
-    repository = tree.repository
-    clone = f"git -C {command_lines.quoted(str(tree.root))}"
-    if (named := trees.object_format(repository)) != "sha1":
-        raise UpstreamError(
-            f"the clone names its objects by {named}, and patchlock's cache by sha1, so nothing was fetched",
-            where=str(tree.root),
-            remedy=f"fetch with `{clone} pull --rebase --autostash`, then renew the patches with "
-            f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
-        )
-    move.require_git_done(tree)
-    branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
-    remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
-    url = _configured(tree, f"remote.{remote}.url") if remote else ""
-    if not url or not merge.startswith("refs/heads/"):
-        raise UpstreamError(
-            "the clone is on no branch that follows one of upstream",
-            where=str(tree.root),
-            remedy=f"check out upstream's branch: `{clone} switch {_upstreams_branch(tree)}`",
-        )
-    place = url if not url.startswith(".") else str(tree.root / url)
-    theirs = merge.removeprefix("refs/heads/")
-    ref = f"refs/remotes/{remote}/{theirs}"
-    head, known = (commit_of(repository, name) for name in ("HEAD", ref))
-    with trees.refs_kept(repository, ref):
-        newest = upstream_cache.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
-        if head is not None and trees.is_ancestor(repository, newest, head):
-            return _apply(tree, wanted, cache, None)
-        # Upstream may have rewritten its branch: the user's has no commits of its own where the old one held them all.
-        tips = (newest, known, _fork_point(repository, ref, head))
-        if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in tips if tip):
-            raise UpstreamError(
-                f"{branch} has commits of its own, and {remote}/{theirs} has gone on, so nothing was changed",
-                where=str(tree.root),
-                remedy=f"join them with `{clone} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
-                f"with `patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
-            )
+    with trees.hold(tree, waiting=waiting), _upstream_branch.fetched(tree, cache) as newest:
         return _apply(tree, wanted, cache, newest)
-
-
-def _fork_point(repository: Path, ref: str, head: CommitId | None) -> CommitId | None:
-    """Give what a branch of upstream's was when the user's came from it; None where git's log of it does not say.
-
-    An update that was taken back has moved the ref, and the user's branch stands on what upstream has dropped.
-    """
-    asked = ("merge-base", "--fork-point", ref, head or "HEAD")
-    return CommitId(git(*asked, repository=repository, allowed=(0, 1, 128)).text) or None
-
-
-def _upstreams_branch(tree: Tree) -> str:
-    """Name the branch that upstream's repository opens with, else one of the user's that follows upstream's."""
-    asked = ("for-each-ref", "--format=%(symref:lstrip=3)", "refs/remotes/*/HEAD")
-    found = git(*asked, repository=tree.repository).text.split()
-    if not found:
-        form = "--format=%(if)%(upstream)%(then)%(refname:lstrip=2)%(end)"
-        found = git("for-each-ref", form, "refs/heads", repository=tree.repository).text.split()
-    return command_lines.quoted(found[0]) if found else "BRANCH"
-
-
-def _configured(tree: Tree, key: str) -> str:
-    return git("config", "--get", key, repository=tree.repository, allowed=(0, 1)).text
 
 
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
@@ -406,11 +335,9 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
     with patch_cache.evaluator(cache) as evaluator:
-        other = _committed(tree, wanted, evaluator)
-        upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else None)
-        _require_history(tree, wanted, patched)
+        _, upstream, patched = _patched(tree, wanted, None, evaluator)
         marked = upstream_files.marked(tree, wanted, upstream)
-        outcomes = _all_in_tree(tree, wanted, patched, evaluator, marked)
+        outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, marked)
     return upstream, patched, outcomes
 
 
@@ -430,46 +357,13 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         applied, moved = move.applied(tree), Moved(written=())
         if applied is not None:
             move.require_git_done(tree)
-            target, fork_of = _without_patches(tree, applied)
+            target, fork_of = committed_patches.without(tree, applied)
             moved = move.move(tree, target, leave_conflicts=True, forget=True, fork_of=fork_of)
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         if moved.conflicts:
             manifest.keep(tree)
         manifest.remove(tree)
     return moved
-
-
-def _without_patches(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
-    """Name the commit to which `undo` brings a tree, and `Goal.fork_of`."""
-    upstream = trees.upstream_of(tree.repository, applied)
-    found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
-    # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
-    is_forks = (
-        found != upstream
-        and (known := manifest.read(tree)) is not None
-        and _committed_patches.are_forks(tree, known.profile, known.origin, found)
-        and _branch_state.has_committed(tree, applied, found, mostly=True)
-    )
-    return (upstream, upstream) if is_forks else (found, None)
-
-
-def told_committed(tree: Tree) -> str:
-    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
-    applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    if applied is None or head is None:
-        return ""
-    target, known = _without_patches(tree, applied)[0], manifest.read(tree)
-    if known is not None and known.committed and target != trees.upstream_of(tree.repository, applied):
-        source = f"--source {command_lines.quoted(str(tree.root))}"
-        of = f" --catalogue {command_lines.quoted(known.origin)}" if known.origin else ""
-        again = f"`patchlock patch apply {known.name} --profile {known.committed} {source}{of}`"
-        way = f"{again} and `patchlock patch undo {source}` take them out of your files; then commit"
-        return f"your last commit has the patches of {known.committed}, and they stay: {way}"
-    if not _branch_state.has_committed(tree, applied, head):
-        return ""
-    stay = _branch_state.has_committed(tree, applied, target)
-    way = "so they stay in your files" if stay else "commit what has changed to take them out there too"
-    return f"your last commit still has patches: {way}"
 
 
 def still_staged(tree: Tree, applied: CommitId | None) -> tuple[PurePosixPath, ...]:
@@ -524,95 +418,3 @@ def _make_private(tree: Tree) -> None:
     (tree.repository / "README").write_text(
         "patchlock keeps here what it needs to undo and to renew its patches in this folder.\n", encoding="utf-8"
     )
-
-
-def _remember(
-    tree: Tree,
-    wanted: PatchSet,
-    upstream: CommitId,
-    applied: CommitId,
-    found: Patched,
-    lost: tuple[str, ...],
-    committed: str,
-) -> None:
-    manifest.write(
-        tree,
-        Manifest(
-            name=wanted.name,
-            profile=wanted.profile,
-            digest=wanted.digest,
-            head=manifest.head_of(tree),
-            catalogue=wanted.catalogue,
-            origin=wanted.origin,
-            upstream=upstream,
-            files=manifest.record(tree, applied, upstream),
-            skipped=wanted.skipped,
-            chosen=wanted.chosen,
-            outcomes=found.outcomes,
-            failures=found.failures,
-            advisory=tuple(sorted(found.advisory)),
-            committed=committed,
-            lost=lost,
-        ),
-    )
-
-
-def _all_in_tree(
-    tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator, marked: Iterable[PurePosixPath] = ()
-) -> tuple[Outcome, ...]:
-    paths = [wanted.directory / change.path for change in patched.changes]
-    gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
-    names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
-    conflicts = {*move.open_conflicts(tree), *marked}
-    left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
-    return tuple(
-        _in_tree(tree, wanted, patched, outcome, names, left_out, conflicts, evaluator) for outcome in patched.outcomes
-    )
-
-
-def _in_tree(
-    tree: Tree,
-    wanted: PatchSet,
-    patched: Patched,
-    outcome: Outcome,
-    names: Mapping[PurePosixPath, PurePosixPath],
-    left_out: Collection[PurePosixPath],
-    conflicts: Collection[PurePosixPath],
-    evaluator: Evaluator,
-) -> Outcome:
-    """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
-    if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
-        return _drifted_in_commit(tree, wanted, outcome, evaluator)
-    path = wanted.directory / outcome.path
-    path = names.get(path, path)
-    if path in conflicts:
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} {path}")
-    change = next((change for change in patched.changes if change.path == outcome.path), None)
-    if change is None:
-        return outcome
-    present = _snapshot.stored(tree, [path])[path]
-    if is_converted(present, (change.before, change.after)):
-        present = to_lf(present)
-    if present == change.after:
-        return edited_file.outcome_as_left(outcome)
-    if present == change.before:
-        return outcome
-    if present is None:
-        detail = "your sparse checkout leaves the file out" if path in left_out else "you have removed the file"
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
-    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-    return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
-
-
-def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
-    """Say of a patch that is refused as a commit of the user's has it in an edited form what it is where he made it."""
-    if outcome.path is None or outcome.kind is not OutcomeKind.AMBIGUOUS or not tree.is_clone:
-        return outcome
-    path = wanted.directory / outcome.path
-    present = _snapshot.stored(tree, [path])[path] or b""
-    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-    edited = engine.edited_places(patch, outcome.path, present, evaluator)
-    if not edited or len(edited) != len(outcome.sites):
-        return outcome
-    problems = engine.failed_ensures(patch, outcome.path, present, evaluator) or edited
-    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")

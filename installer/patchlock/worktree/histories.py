@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -87,7 +88,8 @@ def _known(folder: Path, name: str) -> str:
 
 
 def _alike(url: str) -> str:
-    return url.rstrip("/").removesuffix(".git").lower()
+    """Give what addresses of one repository have in common: by HTTPS, by SSH, and in SSH's short form."""
+    return re.sub(r"^(?:\w+://)?(?:[^@/]+@)?([^:/]+)[:/]", r"\1/", url.rstrip("/").removesuffix(".git").lower())
 
 
 def seen(snapshot: Snapshot, patches: Sequence[Patch], author_saw: CommitId) -> Mapping[PurePosixPath, bytes]:

@@ -59,7 +59,10 @@ class Manifest:
     advisory: tuple[str, ...] = ()
     """As in `Patched`."""
     committed: str = ""
-    """The profile whose patches the user's commits had, where those of another one took their place; else ""."""
+    """The profile whose patches the user's commits had, where those of another one took their place, or where a shallow
+    clone did not show what was there before them; else ""."""
+    followed: str = ""
+    """The remote branch that is upstream's own, as far as it was known."""
     lost: tuple[str, ...] = ()
     """Ids of the user's own required patches that were in the tree once, and find nothing any more."""
 
@@ -141,6 +144,8 @@ def is_current(tree: Tree, manifest: Manifest) -> bool:
     if _journal.is_unfinished(tree) or _journal.folder(tree, _journal.CONFLICTS).exists():
         return False
     if manifest.head != head_of(tree):
+        return False
+    if manifest.committed and manifest.upstream == manifest.head:  # a shallow clone may have got the rest since
         return False
     return all(_stat(tree.root / file.path) == (file.size, file.modified) for file in manifest.files)
 

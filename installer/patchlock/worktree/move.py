@@ -169,7 +169,7 @@ def move(
         restore_all=restore_all,
         by_meaning=by_meaning,
         dropped=dropped,
-        own=_own_versions(tree, base),
+        own=_own_versions(tree, base, where.head if where and fork_of else None),
     )
     place = _journal.begin(tree)
     try:
@@ -289,14 +289,19 @@ def _keep_own(tree: Tree, versions: OwnVersions, after: CommitId | None) -> Comm
     return commit_of(tree.repository, ref)
 
 
-def _own_versions(tree: Tree, base: CommitId | None) -> OwnVersions:
-    """Read what `_keep_own` has kept for the patched commit that the tree was last brought to."""
+def _own_versions(tree: Tree, base: CommitId | None, forks: CommitId | None = None) -> OwnVersions:
+    """Read what `_keep_own` has kept for the patched commit that the tree was last brought to.
+
+    What a commit of a fork's holds is no version of the user's own any more if it is what the patches make of it.
+    """
     repository, ref = tree.repository, tree.ref(OWN)
     kept = commit_of(repository, ref)
     if base is None or kept is None or commit_of(repository, f"{ref}^1") != base:
         return {}
     patched, own = (trees.everything(repository, commit) for commit in (kept, commit_of(repository, f"{ref}^2")))
-    return {path: OwnVersion(his=own[path], patched=entry) for path, entry in patched.items()}
+    held = trees.everything(repository, forks)
+    known = {path: OwnVersion(his=own[path], patched=entry) for path, entry in patched.items()}
+    return {path: one for path, one in known.items() if not one.his == one.patched == held.get(path)}
 
 
 def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
@@ -515,7 +520,8 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         The files that were brought back; none where no move left conflicts.
 
     Raises:
-        GitFirstError: git's own conflict stands there, or the user has moved his branch; nothing was changed.
+        GitFirstError: git's own conflict stands there, a merge or the like is not done, or the user has moved his
+            branch; nothing was changed.
     """
     recover(tree)
     journal = _journal.read(tree, _journal.CONFLICTS)
@@ -525,6 +531,7 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         return ()
     if journal.head and _has_left(tree, journal):
         raise branch_has_moved(tree, journal.head[0])
+    require_git_done(tree)  # what a merge without conflicts has staged would be lost, and its next commit lack it
     _keep_aborted(tree, _journal.CONFLICTS)
     return _journal.take_back(tree)
 

@@ -216,8 +216,7 @@ def _other_versions(tree: Tree, base: CommitId, commit: CommitId, path: PurePosi
 
 def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> CommitId | None:
     """Give the newest commit of upstream behind one of the user's: by upstream's own remote, or by what is pushed."""
-    fetched = histories.fetched(tree.root, wanted.url, wanted.branch) if wanted.url else ""
-    if fetched:
+    if fetched := histories.fetched(tree.root, wanted.url, wanted.branch):
         asked = ("merge-base", commit, fetched)
         return CommitId(git(*asked, repository=tree.repository, allowed=(0, 1)).text) or None
     where = _branch_state.read(tree, None)

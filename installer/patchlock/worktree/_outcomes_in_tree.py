@@ -1,0 +1,95 @@
+"""What became of each patch in a working tree as it stands, with the user's edits; writes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePosixPath
+
+from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
+from patchlock.patches import edited_file, engine
+from patchlock.patches.evaluation import Evaluator
+from patchlock.patches.outcomes import LEFT_AS_IT_IS
+from patchlock.worktree import _snapshot, move, trees
+from patchlock.worktree._merge import is_converted, to_lf
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_files import PatchSet
+
+
+def in_tree(
+    tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator, marked: Iterable[PurePosixPath] = ()
+) -> tuple[Outcome, ...]:
+    """Say how each patch stands in the working tree.
+
+    Args:
+        tree: the folder.
+        wanted: the patches.
+        patched: what they make of upstream's files.
+        evaluator: whom to ask.
+        marked: files with conflict markers that no move knows of.
+    """
+    paths = [wanted.directory / change.path for change in patched.changes]
+    gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
+    names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
+    conflicts = {*move.open_conflicts(tree), *marked}
+    left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
+    return tuple(
+        _in_tree(tree, wanted, patched, outcome, names, left_out, conflicts, evaluator) for outcome in patched.outcomes
+    )
+
+
+def _in_tree(
+    tree: Tree,
+    wanted: PatchSet,
+    patched: Patched,
+    outcome: Outcome,
+    names: Mapping[PurePosixPath, PurePosixPath],
+    left_out: Collection[PurePosixPath],
+    conflicts: Collection[PurePosixPath],
+    evaluator: Evaluator,
+) -> Outcome:
+    """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
+    if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
+        return _drifted_in_commit(tree, wanted, outcome, evaluator)
+    path = wanted.directory / outcome.path
+    path = names.get(path, path)
+    if path in conflicts:
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} {path}")
+    change = next((change for change in patched.changes if change.path == outcome.path), None)
+    if change is None:
+        return outcome
+    present = _snapshot.stored(tree, [path])[path]
+    if is_converted(present, (change.before, change.after)):
+        present = to_lf(present)
+    if present == change.after:
+        return edited_file.outcome_as_left(outcome)
+    if present == change.before:
+        return outcome
+    if present is None:
+        detail = "your sparse checkout leaves the file out" if path in left_out else "you have removed the file"
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
+
+
+def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
+    """Say of a patch that is refused as a commit of the user's has it in an edited form what it is where he made it."""
+    if outcome.path is None or outcome.kind is not OutcomeKind.AMBIGUOUS or not tree.is_clone:
+        return outcome
+    path = wanted.directory / outcome.path
+    present = _snapshot.stored(tree, [path])[path] or b""
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    edited = engine.edited_places(patch, outcome.path, present, evaluator)
+    if not edited or len(edited) != len(outcome.sites):
+        return outcome
+    problems = engine.failed_ensures(patch, outcome.path, present, evaluator) or edited
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
+
+
+def drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Report what was found in upstream, but where the user's edits took something back or need the patch."""
+    pairs = zip(patched.outcomes, outcomes, strict=True)
+    told = f"{WITH_EDITS}: "
+    return tuple(
+        now if now.kind is OutcomeKind.DRIFTED or now.detail.startswith(told) else found for found, now in pairs
+    )

@@ -1,0 +1,359 @@
+"""Find the patches that a fork has committed, of any profile, and upstream's files below them; writes no file."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.core import command_lines
+from patchlock.model.identities import CommitId
+from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
+from patchlock.patches import engine, targets
+from patchlock.patches.evaluation import Evaluator
+from patchlock.patches.outcomes import APPLIED, patched_message
+from patchlock.worktree import _branch_state, _merge, histories, manifest, move, trees, upstream_files
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
+from patchlock.worktree.upstream_files import PatchSet
+
+_LONGEST = 500
+"""Commits that are looked at, from the newest."""
+_MOST_STATES = 30
+"""States of the files among those commits that are patched to compare, from the newest."""
+_WHOLE = 0.75
+"""Share of what patches change in upstream's files that they still change in a later commit of upstream's, at least."""
+_TO_DO = APPLIED | {OutcomeKind.AMBIGUOUS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committed:
+    """What a commit holds."""
+
+    profile: str
+    upstream: CommitId | None
+    """The newest commit behind it without these patches; None where the clone lacks its history."""
+    patched: Patched
+    """What the patches make of upstream's files; of the commit's own where there is no `upstream`."""
+
+
+def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -> Committed | None:
+    """Find the patches that a commit of a fork holds, of the wanted profile or another; None for none.
+
+    Args:
+        tree: the clone.
+        wanted: the patches that it shall have.
+        evaluator: whom to ask what ops find.
+        commit: what is checked out.
+    """
+    own = [(wanted.profile, wanted.patches)] if are_forks(tree, wanted.profile, wanted.origin, commit) else []
+    if not (own or wanted.others) or not tree.is_clone or _is_upstreams(tree, wanted, commit):
+        return None
+    now = [
+        (name, patches, _apply(tree, wanted, patches, commit, evaluator)) for name, patches in (*own, *wanted.others)
+    ]
+    fewest = min(_count(patched, _TO_DO) for _, _, patched in now)
+    there = [
+        (name, patches)
+        for name, patches, patched in now
+        if _stands(patched, is_own=name == wanted.profile)
+        and (name == wanted.profile or _count(patched, _TO_DO) == fewest)
+    ]
+    if not there:
+        return None
+    states, start = _before(tree, wanted, commit, there)
+    found = []
+    for name, patches in there:
+        tried = {one: _apply(tree, wanted, patches, one, evaluator) for one in states}
+        whole = max((_changes(tried[one]) for one in ([start] if start else states)), default=0)
+        found += _below(tree, wanted, commit, name, whole, tried)
+    if found:
+        best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
+        return best if _is_forks(tree, wanted, commit, best, evaluator) else None
+    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
+        known = [(name, patched) for name, _, patched in now if name in dict(there)]
+        name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
+        return Committed(profile=name, upstream=None, patched=patched)
+    return None
+
+
+def _below(
+    tree: Tree, wanted: PatchSet, commit: CommitId, profile: str, whole: int, tried: Mapping[CommitId, Patched]
+) -> list[Committed]:
+    """Give the newest commit on which the patches of a profile make what a commit holds; no list of more than one.
+
+    Where a merge has joined several, it is the one with the fewest edits.
+
+    Args:
+        tree: the clone.
+        wanted: the patches that it shall have.
+        commit: the one that holds them.
+        profile: its name.
+        whole: how often its patches find something to do, where none is there.
+        tried: what they make of older commits, the newest first.
+    """
+    held: list[tuple[CommitId, Patched]] = []
+    for before, patched in tried.items():
+        is_whole = patched.changes and _changes(patched) >= _WHOLE * whole
+        if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer, _ in held):
+            held += [(before, patched)] if _holds(tree, wanted, commit, patched) else []
+    best = sorted(held, key=lambda one: _edits(tree, wanted, commit, one[1]))[:1]
+    return [Committed(profile=profile, upstream=before, patched=patched) for before, patched in best]
+
+
+def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, evaluator: Evaluator) -> bool:
+    """Tell whether a commit has committed patches rather than those that it shall have, and not upstream's own."""
+    if best.upstream is None:
+        return False
+    if best.profile != wanted.profile:
+        mine = _apply(tree, wanted, wanted.patches, best.upstream, evaluator)
+        if _distance(tree, wanted, commit, best.patched) >= _distance(tree, wanted, commit, mine):
+            return False
+    changes = {wanted.directory / change.path: (change.before, change.after) for change in best.patched.changes}
+    return not are_upstreams_too(tree, changes, best.upstream, commit, _tips(tree, wanted))
+
+
+def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
+    """Tell whether patches may be those of a fork: the catalogue's, or of a file that it has committed."""
+    if profile:
+        return True
+    file = Path(origin)
+    inside = tree.is_clone and file.is_absolute() and file.is_relative_to(tree.root.resolve())
+    return inside and PurePosixPath(file.relative_to(tree.root.resolve()).as_posix()) in trees.entries(
+        tree.repository, commit
+    )
+
+
+def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
+    """Tell whether the patches of a file that a fork has committed may stand in commits that its clone lacks."""
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone and not move.applied(tree) else None
+    return head is not None and are_forks(tree, "", wanted.origin, head) and _is_shallow(tree)
+
+
+def _is_shallow(tree: Tree) -> bool:
+    return git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
+
+
+def _is_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId) -> bool:
+    return any(trees.is_ancestor(tree.repository, commit, tip) for tip in _tips(tree, wanted))
+
+
+def _tips(tree: Tree, wanted: PatchSet) -> list[CommitId]:
+    """Give the newest commits that are known to be upstream's own."""
+    known = [wanted.seen, histories.fetched(tree.root, wanted.url, wanted.branch)]
+    return [tip for one in known if one and (tip := commit_of(tree.repository, one)) is not None]
+
+
+def are_upstreams_too(
+    tree: Tree,
+    changes: Mapping[PurePosixPath, tuple[bytes | None, bytes]],
+    since: CommitId,
+    commit: CommitId,
+    tips: Iterable[CommitId],
+) -> bool:
+    """Tell whether upstream has adopted the patches that a commit holds, so that they are not the fork's to take out.
+
+    It has if a commit of upstream's brings them, or if both sides of a merge do, each by itself.
+
+    Args:
+        tree: the clone.
+        changes: what the patches make of each file.
+        since: a commit before them.
+        commit: the one that holds them.
+        tips: commits that are known to be upstream's.
+    """
+    words = ("rev-list", "--topo-order", "--parents", commit, f"^{since}")
+    parents = {row[0]: row[1:] for row in map(str.split, git(*words, repository=tree.repository).text.splitlines())}
+    states = [dict(zip(changes, blobs, strict=True)) for blobs in _blobs(tree, parents, changes)]
+    rows = {(path, blob.decode()) for state in states for path, blob in state.items() if blob}
+    data = blobs(tree.repository, {blob for _, blob in rows})
+    held = {(path, blob) for path, blob in rows if _has(tree, path, data[blob], *changes[path])}
+    holding = {
+        one
+        for one, state in zip(parents, states, strict=True)
+        if 2 * sum((path, blob.decode()) in held for path, blob in state.items()) > len(changes)
+    }
+    first = [CommitId(one) for one in parents if one in holding and holding.isdisjoint(parents[one])]
+    return any(trees.is_ancestor(tree.repository, one, tip) for one in first for tip in tips) or any(
+        not trees.is_ancestor(tree.repository, old, new) for new, old in itertools.pairwise(first)
+    )
+
+
+def _before(
+    tree: Tree, wanted: PatchSet, commit: CommitId, there: Iterable[tuple[str, Sequence[Patch]]]
+) -> tuple[list[CommitId], CommitId | None]:
+    """Find the commits behind one in which the files of patches are in different states, the newest of each state.
+
+    Returns:
+        These, the newest first; and the one at which the history parts from what the patches' author saw, if any.
+    """
+    seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
+    asked = ("merge-base", seen or "", commit)
+    shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""
+    words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *([f"^{shared}"] if shared else []))
+    commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split() + ([shared] if shared else [])
+    listed = trees.entries(tree.repository, commit)
+    below = [path.relative_to(wanted.directory) for path in listed if path.is_relative_to(wanted.directory)]
+    candidates = sorted({path for _, patches in there for path in targets.candidates(patches, below)})
+    paths = [wanted.directory / path for path in candidates]
+    newest: dict[tuple[bytes, ...], str] = {}
+    for one, state in zip(commits, _blobs(tree, commits, paths), strict=True):
+        newest.setdefault(state, one)
+    states = [CommitId(one) for one in newest.values()][:_MOST_STATES]
+    start = CommitId(shared) if shared else None
+    return states + ([start] if start and start not in states else []), start
+
+
+def _blobs(tree: Tree, commits: Collection[str], paths: Iterable[PurePosixPath]) -> list[tuple[bytes, ...]]:
+    """Name what stands under some paths in each commit, b"" where nothing does."""
+    names = [os.fsencode(path).replace(b"\n", b"?") for path in paths]  # of a name with a line break, git is not asked
+    asked = b"".join(b"%s:%s\n" % (one.encode(), name) for one in commits for name in names)
+    form = "--batch-check=%(objectname)"
+    answers = git("cat-file", form, repository=tree.repository, stdin=asked).stdout.splitlines()
+    rows = iter(b"" if line.endswith(b" missing") else line for line in answers)
+    return [tuple(itertools.islice(rows, len(names))) for _ in commits]
+
+
+def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
+    listed = trees.entries(tree.repository, commit)
+    below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
+    chosen = {path: listed[below[path]] for path in targets.candidates(patches, below)}
+    data = trees.contents(tree.repository, chosen.values())
+    return engine.apply(patches, {path: data[entry.blob] for path, entry in chosen.items()}, evaluator=evaluator)
+
+
+def _stands(patched: Patched, *, is_own: bool) -> bool:
+    """Tell whether patches find less to do than is done; one that finds its place no more may have done it."""
+    done = _count(patched, {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_own else [])})
+    return done > 0 and done >= _count(patched, _TO_DO)
+
+
+def _changes(patched: Patched) -> int:
+    return _count(patched, APPLIED)
+
+
+def _count(patched: Patched, kinds: AbstractSet[OutcomeKind]) -> int:
+    return sum(outcome.kind in kinds for outcome in patched.outcomes)
+
+
+def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> bool:
+    """Tell whether a commit has what patches have changed, edited since or not, in most files.
+
+    The fork may have edited a line of ours in the others, and a few of the changes may be upstream's own work.
+    """
+    pairs = _pairs(tree, wanted, commit, patched)
+    held = [_has(tree, wanted.directory / change.path, mine, change.before, change.after) for change, mine in pairs]
+    return 2 * held.count(True) > len(patched.changes)
+
+
+def _has(tree: Tree, path: PurePosixPath, mine: bytes, before: bytes | None, after: bytes) -> bool:
+    return before is None or _merge.has_most(tree.repository, path, mine, before, after)
+
+
+def _distance(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:
+    """Count the lines in which a commit differs from upstream's files with patches, less those without them."""
+    return sum(
+        _merge.distance(mine, change.after) - _merge.distance(mine, change.before or b"")
+        for change, mine in _pairs(tree, wanted, commit, patched)
+    )
+
+
+def _edits(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> int:
+    """Count the lines in which a commit differs from upstream's files with patches."""
+    return sum(_merge.distance(mine, change.after) for change, mine in _pairs(tree, wanted, commit, patched))
+
+
+def _pairs(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> Iterator[tuple[FileChange, bytes]]:
+    """Give each change with the commit's own version of the file, where it has one."""
+    listed = trees.entries(tree.repository, commit)
+    there = [(change, listed[path]) for change in patched.changes if (path := wanted.directory / change.path) in listed]
+    data = trees.contents(tree.repository, [entry for _, entry in there])
+    yield from ((change, data[entry.blob]) for change, entry in there)
+
+
+def take_for_applied(tree: Tree, wanted: PatchSet, found: Committed, upstream: CommitId) -> None:
+    """Treat committed patches as if they had been applied in this clone, unless it was patched at or before them.
+
+    So it was not where a shallow clone has been patched at the fork's own commit, and has got the rest since.
+    """
+    repository, last = tree.repository, move.applied(tree)
+    if last is None or not trees.is_ancestor(repository, trees.upstream_of(repository, last), upstream):
+        files = {wanted.directory / change.path: change.after for change in found.patched.changes}
+        message = patched_message(wanted.name, found.profile, found.patched.outcomes)
+        trees.commit_files(repository, files, parent=upstream, message=message, ref=tree.ref(move.APPLIED))
+
+
+# --- taking them out --------------------------------------------------------------------------------------------------
+
+
+def without(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
+    """Name the commit that takes the patches out of a tree which was brought to a patched one, and `Goal.fork_of`."""
+    upstream = trees.upstream_of(tree.repository, applied)
+    head, known = commit_of(tree.repository, "HEAD") if tree.is_clone else None, manifest.read(tree)
+    if head is None or known is None:
+        return (upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream), None
+    found = upstream_files.commit_to_patch(tree, applied)
+    if not are_forks(tree, known.profile, known.origin, head):
+        return found, None
+    # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
+    if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=True):
+        return (head, None) if _are_upstreams_too(tree, applied, head, known.followed) else (upstream, upstream)
+    return found, found if _branch_state.has_committed(tree, applied, head, mostly=True) else None
+
+
+def _are_upstreams_too(tree: Tree, applied: CommitId, head: CommitId, followed: str) -> bool:
+    upstream = trees.upstream_of(tree.repository, applied)
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, applied))
+    ours = {path: (before.get(path), entry) for path, entry in after.items() if before.get(path) != entry}
+    data = trees.contents(tree.repository, [one for pair in ours.values() for one in pair if one])
+    changes = {path: (data[old.blob] if old else None, data[new.blob]) for path, (old, new) in ours.items()}
+    tip = commit_of(tree.repository, followed) if followed else None
+    return are_upstreams_too(tree, changes, upstream, head, [tip] if tip else [])
+
+
+def told(tree: Tree) -> str:
+    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
+    applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    if applied is None or head is None:
+        return ""
+    target, known = without(tree, applied)[0], manifest.read(tree)
+    if known is not None and known.committed and target == head:
+        source = f"--source {command_lines.quoted(str(tree.root))}"
+        of = f" --catalogue {command_lines.quoted(known.origin)}" if known.origin else ""
+        get = f"{_unshallow(tree)}, then " if _is_shallow(tree) else ""
+        again = f"`patchlock patch apply {known.name} --profile {known.committed} {source}{of}`"
+        way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
+        return f"your last commit has the patches of {known.committed}, and they stay: {way}"
+    if not _branch_state.has_committed(tree, applied, head):
+        return ""
+    stay = _branch_state.has_committed(tree, applied, target)
+    if stay:
+        return "your last commit does by itself what the patches do, so that stays in your files"
+    return "your last commit still has patches: commit what has changed to take them out there too"
+
+
+def warnings(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
+    """Say what becomes of the patches that a clone's commits hold, where that is not plain."""
+    if other is None:
+        return ()
+    if other.profile == wanted.profile:
+        told = "the clone is shallow: your commits seem to have these patches, and `patch undo` leaves those there"
+        return () if other.upstream else (f"{told}; {get_history(tree)}",)
+    if other.upstream:
+        return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
+    files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
+    lacks = f"your commits have the patches of {other.profile}, and the clone lacks upstream's commit before them"
+    stays = f"what they wrote stays in {', '.join(files)}, and perhaps in others"
+    return (f"{lacks}, so {stays}; {get_history(tree)}",)
+
+
+def get_history(tree: Tree) -> str:
+    """Say how to get the commits that a shallow clone lacks."""
+    return f"get the rest with {_unshallow(tree)} and run this again"
+
+
+def _unshallow(tree: Tree) -> str:
+    return f"`git -C {command_lines.quoted(str(tree.root))} fetch --unshallow`"

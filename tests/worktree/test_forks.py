@@ -1,0 +1,179 @@
+"""A fork that has committed its patches: what `patch undo` and `patch apply` make of it, in every clone the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
+from test_engine import patches
+
+from patchlock.model.identities import Sha256
+from patchlock.worktree import clone_patches, committed_patches, histories, trees
+from patchlock.worktree.upstream_files import PatchSet
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["clone", "upstream"]
+
+STILL = "your last commit still has patches: commit what has changed to take them out there too"
+
+
+def of_app(upstream: Path, **texts: str) -> PatchSet:
+    return dataclasses.replace(
+        WANTED, profile="cpu", patches=patches(**(texts or {"choose": CHOOSE})), url=str(upstream), branch="main"
+    )
+
+
+def apply(folder: Path, wanted: PatchSet) -> clone_patches.Applied:
+    done = clone_patches.apply(trees.open_tree(folder), wanted, folder.parent / "cache")
+    assert done is not None
+    return done
+
+
+def undo(folder: Path) -> str:
+    """Take the patches out, and give what is said of the last commit."""
+    told = committed_patches.told(trees.open_tree(folder))
+    assert clone_patches.undo(trees.open_tree(folder)).conflicts == ()
+    return told
+
+
+@pytest.mark.parametrize("is_pushed", [True, False], ids=["pushed", "local"])
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_edits_that_became_patches_are_patches_once_they_are_committed(
+    clone: Path, tmp_path: Path, is_fresh: bool, is_pushed: bool
+) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it from the edit")
+    (clone / "app.py").write_text(PATCHED)
+    wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"))
+    apply(clone, wanted)
+    commit(clone, mine="m = 1\n")
+    if is_pushed:
+        git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
+    folder = clone
+    if is_fresh:
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+        folder = tmp_path / "fresh"
+        apply(folder, dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml")))
+    assert undo(folder) == STILL
+    assert (read(folder), git(folder, "status", "--short")) == (FILE, "M app.py")
+
+
+@pytest.mark.parametrize("renews", [False, True], ids=["at-once", "after-apply"])
+@pytest.mark.parametrize("how", ["plain", "merged", "merged-and-pushed", "rebased", "fresh"])
+def test_undo_leaves_what_upstream_has_adopted(
+    clone: Path, upstream: Path, tmp_path: Path, how: str, renews: bool
+) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    if how != "plain":
+        commit(clone, mine="m = 1\n")
+    commit(upstream, app=PATCHED + "end = 1\n")
+    way = "--rebase" if how == "rebased" else "--no-rebase"
+    git(clone, "pull", "-q", way, "--no-edit", "--autostash")
+    folder = clone
+    if how == "merged-and-pushed":
+        git(clone, "remote", "add", "fork", "elsewhere")
+        git(clone, "update-ref", "refs/remotes/fork/main", "HEAD")
+    if how == "fresh":  # whose only remote is the fork
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+        folder = tmp_path / "fresh"
+    if renews or how == "fresh":
+        apply(folder, wanted)
+    undo(folder)
+    assert (read(folder), git(folder, "status", "--short")) == (PATCHED + "end = 1\n", "")
+
+
+@pytest.mark.parametrize("profile", ["cpu", "metal"])
+@pytest.mark.parametrize("moves_on", [False, True], ids=["at-once", "after-a-commit"])
+def test_clone_that_is_given_the_rest_of_its_history_is_patched_anew(
+    clone: Path, tmp_path: Path, profile: str, moves_on: bool
+) -> None:
+    on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
+    metal = dataclasses.replace(
+        WANTED, profile="metal", patches=on_metal, others=(("cpu", on_cpu),), digest=Sha256("1" * 64)
+    )
+    asks = '"cuda" if torch.cuda.is_available() else "cpu"'
+    commit(clone, app=f"{FILE}old = {asks}\n")
+    apply(clone, cpu)
+    commit(clone, app=read(clone) + "fork = 1\n", mine="m = 1\n")
+    git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), "fresh")
+    fresh = tmp_path / "fresh"
+    wanted = {"cpu": cpu, "metal": metal}[profile]
+    assert "fetch --unshallow`" in apply(fresh, wanted).warnings[0]
+    git(fresh, "fetch", "-q", "--unshallow")
+    if moves_on:
+        commit(fresh, mine="m = 2\n")
+    apply(fresh, wanted)
+    committed = read(clone)
+    on_metal_too = committed.replace('device = "cpu"', 'device = "mps"').replace(asks, '"mps"')
+    assert read(fresh) == (on_metal_too if profile == "metal" else committed)
+    assert read(fresh, "mine") == f"m = {1 + moves_on}\n"
+
+
+def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone: Path, tmp_path: Path) -> None:
+    wanted = dataclasses.replace(WANTED, profile="cpu")
+    apply(clone, wanted)
+    commit(clone)
+    git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), "fresh")
+    fresh = tmp_path / "fresh"
+    apply(fresh, wanted)
+    again = f"`patchlock patch apply test --profile cpu --source {fresh}` and `patchlock patch undo --source {fresh}`"
+    way = f"{again} take them out of your files; then commit"
+    told = "your last commit has the patches of cpu, and they stay"
+    unshallow = f"`git -C {fresh} fetch --unshallow`, then "
+    assert committed_patches.told(trees.open_tree(fresh)) == f"{told}: {unshallow}{way}"
+    git(fresh, "fetch", "-q", "--unshallow")
+    assert undo(fresh) == f"{told}: {way}"
+    assert read(fresh) == PATCHED
+    apply(fresh, wanted)
+    assert undo(fresh) == STILL
+    assert read(fresh) == FILE
+
+
+def test_patches_of_two_commits_are_those_of_the_profile_that_explains_both(clone: Path) -> None:
+    metal = ("metal", patches(helper=HELPER))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=patches(helper=HELPER, use=USE), others=(metal,))
+    commit(clone, app=PATCHED.replace("choose()", "helper.choose()"))
+    commit(clone, helper="def choose():\n    return 'cpu'\n")
+    apply(clone, cpu)
+    undo(clone)
+    assert (read(clone), (clone / "helper.py").exists()) == (FILE, False)
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_what_was_merged_from_upstream_is_never_taken_back(
+    clone: Path, upstream: Path, tmp_path: Path, is_fresh: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = dataclasses.replace(WANTED, profile="cpu")
+    commit(upstream, b=FILE, c=FILE)
+    git(clone, "pull", "-q")
+    commit(clone, mine="m = 1\n")
+    apply(clone, wanted)
+    commit(clone)
+    with monkeypatch.context() as patch:  # upstream's commit is older than the fork's
+        patch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
+        theirs = FILE.replace('device = "cuda"', 'device = pick("cuda", 2)')
+        commit(upstream, app=theirs, other="x = 2\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    apply(clone, wanted)
+    git(clone, "commit", "-q", "--no-edit")
+    commit(clone, mine="m = 2\n")
+    git(clone, "update-ref", "refs/remotes/fork/main", "HEAD")
+    folder = clone
+    if is_fresh:
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+        folder = tmp_path / "fresh"
+    apply(folder, wanted)
+    assert git(folder, "status", "--short") == ""
+    undo(folder)
+    assert (read(folder), git(folder, "status", "--short")) == (theirs, "M app.py\n M b.py\n M c.py")
+
+
+@pytest.mark.parametrize("url", ["git@github.com:O/n.git", "ssh://git@github.com/o/n", "https://github.com/o/n/"])
+def test_remote_of_upstream_is_known_by_each_form_of_its_address(clone: Path, url: str) -> None:
+    git(clone, "remote", "set-url", "origin", url)
+    assert histories.fetched(clone, "https://github.com/o/n.git", "main") == "origin/main"
+    assert histories.fetched(clone, "https://github.com/o/another.git", "main") == ""
