@@ -89,12 +89,20 @@ class Server:
             text=True,
         )
 
-    def run(self, *words: str, env: Mapping[str, str], fault: Fault | None = None, hook: bool = False) -> Done:
+    def run(
+        self,
+        *words: str,
+        env: Mapping[str, str],
+        folder: Path | None = None,
+        fault: Fault | None = None,
+        hook: bool = False,
+    ) -> Done:
         """Run a command line to its end.
 
         Args:
             words: as after `patchlock`.
             env: the whole environment.
+            folder: where; by default the server's own.
             fault: what happens to it.
             hook: count by the audit hook, not by the shim.
         """
@@ -103,7 +111,8 @@ class Server:
         order = {
             "words": words,
             "env": {**env, **self._inherited},
-            "folder": str(self._folder),
+            "folder": str(folder or self._folder),
+            "output": str(self._folder),
             "fault": dataclasses.asdict(fault) if fault else None,
             "hook": hook,
         }
@@ -146,25 +155,18 @@ def build_shim(folder: Path) -> Path | None:
 
 
 def _serve(state: Path) -> None:
+    import gc
     import importlib
+    import pkgutil
 
-    from patchlock.cli import COMMANDS
+    import patchlock
 
-    for name in ("install", "run", "verify", "update", "cache", "models"):
-        importlib.import_module(f"patchlock.cli.{COMMANDS[name][0]}")
-    for name in (
-        "patchlock.operations.install",
-        "patchlock.operations.lifecycle",
-        "patchlock.operations.models",
-        "patchlock.locks._resolve",
-        "patchlock.locks.relock",
-        "patchlock.verify._smoke_import",
-        "patchlock.catalogue.codemods",
-        "patchlock.cli._output",
-        "patchlock.cli._plan",
-    ):
+    for module in pkgutil.walk_packages(patchlock.__path__, "patchlock."):
+        if "._children" not in module.name and module.name != "patchlock.__main__":
+            importlib.import_module(module.name)
+    for name in ("libcst.matchers", "requests", "rich.live", "rich.progress", "tomlkit"):
         importlib.import_module(name)
-    importlib.import_module("rich.progress")
+    gc.freeze()
     with state.open("r+b") as file, mmap.mmap(file.fileno(), _STATE.size) as memory:
         for line in sys.stdin:
             order = json.loads(line)
@@ -196,9 +198,9 @@ def _wait(child: int) -> int:
 
 def _run(order: dict[str, object], memory: mmap.mmap) -> None:
     os.setsid()
-    folder = Path(str(order["folder"]))
+    output = Path(str(order["output"]))
     for target, name in ((1, "stdout"), (2, "stderr")):
-        file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        file = os.open(output / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(file, target)
         os.close(file)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -208,7 +210,7 @@ def _run(order: dict[str, object], memory: mmap.mmap) -> None:
     assert isinstance(env, dict)
     os.environ.clear()
     os.environ.update(env)
-    os.chdir(folder)
+    os.chdir(str(order["folder"]))
     tempfile.tempdir = None
     from patchlock.cli import main
 
