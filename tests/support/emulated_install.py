@@ -25,7 +25,7 @@ from patchlock.model.checks import LoadsCheck, OwnCheck, PythonCheck
 from patchlock.model.identities import CommitId
 from patchlock.model.lockfile import Lock
 from patchlock.model.platforms import PLATFORMS
-from patchlock.operations import install
+from patchlock.operations import launch
 from patchlock.verify import checks
 from patchlock.verify.checks import CheckResult
 
@@ -91,7 +91,7 @@ def main(app: str, profile: str, python: str, commit: str, cache: str) -> None:
 
 def _proved(request: Request, lock: Lock, folder: Path, progress: Progress) -> tuple[CheckResult, ...]:
     """Look at what is installed, and run the app's own checks: those of a device have none to ask."""
-    where = install.check_context(request, folder)
+    where = launch.check_context(request, folder)
     progress.say("packages")
     results = [*checks.check_environment(lock, where)]
     for check in request.app.checks:

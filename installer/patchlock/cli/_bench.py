@@ -94,7 +94,7 @@ def bench_command(
 def _measured(request: Request, runs: int, progress: Progress) -> BenchResult:
     from patchlock.environments import generations
     from patchlock.model.errors import UsageError
-    from patchlock.operations import install, lifecycle
+    from patchlock.operations import launch, lifecycle
     from patchlock.verify import bench
 
     lifecycle.recover(request, progress)
@@ -113,7 +113,7 @@ def _measured(request: Request, runs: int, progress: Progress) -> BenchResult:
             check,
             receipt,
             request.profile.back_end,
-            install.check_context(request, folder),
+            launch.check_context(request, folder),
             request.installation.sounds,
             runs,
         )

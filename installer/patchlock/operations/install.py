@@ -31,7 +31,7 @@ from patchlock.model.lockfile import Lock
 from patchlock.model.models import models_for
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
-from patchlock.operations import _session, missing_imports, readiness
+from patchlock.operations import _session, launch, missing_imports, readiness
 from patchlock.operations.install_plan import built_here, inputs_digest, up_to_date
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
@@ -399,24 +399,6 @@ def _preflight(request: Request) -> None:
     disk_space.require([rest])
 
 
-def check_context(request: Request, folder: Path) -> checks.CheckContext:
-    """Say where the app runs: its environment, its folder, its variables."""
-    app = request.app
-    return checks.CheckContext(
-        environment=folder,
-        folder=request.installation.source / app.directory,
-        variables=venv.launch_variables(
-            folder,
-            request.profile.environment,
-            stored_choice.variables(request.installation.folder)
-            | dict(app.launch.environment)
-            | generations.variables(
-                request.home, request.profile.name, app.launch.companion_apps, os=request.platform.os
-            ),
-        ),
-    )
-
-
 def prove(
     request: Request,
     lock: Lock,
@@ -436,7 +418,7 @@ def prove(
         executed: ensures of patches that are executed.
         is_short: see `verify.proof.ProofPlan`.
     """
-    where, tell, profile = check_context(request, folder), progress.say, request.profile
+    where, tell, profile = launch.check_context(request, folder), progress.say, request.profile
     every = (*profile.checks, *executed, *request.app.checks)
     known = request.catalogue.expectations(profile.back_end)
     tell("packages")
@@ -447,8 +429,8 @@ def prove(
     tell(start.ID)
     others = [check for check in every if isinstance(check, LoadsCheck | OwnCheck) and not _is_empty(check)]
     declared = start.DeclaredModels(app=request.app.name, models=models_for(request.app.models, request.profile.name))
-    launch = request.app.launch
-    started = None if launch.is_placeholder else start.prove(launch, where, profile.back_end, others, declared)
+    command = request.app.launch
+    started = None if command.is_placeholder else start.prove(command, where, profile.back_end, others, declared)
     shown, of_start = (started.shown, started.check) if started else (None, None)
     loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, shown)
     own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not of_start], where, tell)

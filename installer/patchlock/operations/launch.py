@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from patchlock.hardware import resource_detection
+from patchlock.environments import generations, venv
+from patchlock.hardware import resource_detection, stored_choice
 from patchlock.locks.lock_request import Request
 from patchlock.model.backends import HIDDEN_DEVICES
 from patchlock.model.errors import UsageError
 from patchlock.model.needs import needs_for
-from patchlock.operations import install
 from patchlock.verify.checks import CheckContext
 
 DEVICE, PROCESSOR = "PATCHLOCK_DEVICE", "cpu"
@@ -19,6 +19,24 @@ DEVICE, PROCESSOR = "PATCHLOCK_DEVICE", "cpu"
 _HIP = "HIP_VISIBLE_DEVICES"
 _SELECTS: Mapping[str, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": _HIP, "xpu": "ZE_AFFINITY_MASK", "zluda": _HIP}
 """Back end → the variable that shows one card alone; for DirectML, `patches/shared/compute-device.toml` reads ours."""
+
+
+def check_context(request: Request, folder: Path) -> CheckContext:
+    """Say where the app runs: its environment, its folder, its variables."""
+    app = request.app
+    return CheckContext(
+        environment=folder,
+        folder=request.installation.source / app.directory,
+        variables=venv.launch_variables(
+            folder,
+            request.profile.environment,
+            stored_choice.variables(request.installation.folder)
+            | dict(app.launch.environment)
+            | generations.variables(
+                request.home, request.profile.name, app.launch.companion_apps, os=request.platform.os
+            ),
+        ),
+    )
 
 
 def place(request: Request, generation: Path, environ: Mapping[str, str]) -> CheckContext:
@@ -32,7 +50,7 @@ def place(request: Request, generation: Path, environ: Mapping[str, str]) -> Che
     Raises:
         UsageError: a device is forced that cannot be meant.
     """
-    found = install.check_context(request, generation)
+    found = check_context(request, generation)
     needed = {name: value for name, value in _needed(request).items() if name not in environ}
     forced = forced_device(environ.get(DEVICE, ""), request.profile.back_end)
     return dataclasses.replace(found, variables={**found.variables, **needed, **forced})

@@ -6,13 +6,16 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from packaging.utils import NormalizedName
 
-from patchlock.catalogue.authoring.assembly import Written
 from patchlock.model.identities import CommitId
 from patchlock.model.visible_text import visible_name
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.authoring.assembly import Written
 
 Files = Mapping[PurePosixPath, bytes]
 
