@@ -160,12 +160,14 @@ def _serve(state: Path) -> None:
     import pkgutil
 
     import patchlock
+    from patchlock.core import code_digest
 
     for module in pkgutil.walk_packages(patchlock.__path__, "patchlock."):
         if "._children" not in module.name and module.name != "patchlock.__main__":
             importlib.import_module(module.name)
     for name in ("libcst.matchers", "requests", "rich.live", "rich.progress", "tomlkit"):
         importlib.import_module(name)
+    code_digest.digest()  # which is kept, as in every process of this code
     gc.freeze()
     with state.open("r+b") as file, mmap.mmap(file.fileno(), _STATE.size) as memory:
         for line in sys.stdin:
