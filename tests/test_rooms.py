@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import importlib
 import re
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ STARTS_PROGRAMS = {
 }
 
 
+@functools.cache
 def _modules() -> dict[str, ast.Module]:
     """Give each module by its dotted name below patchlock; a package by its folder."""
     found = {}
@@ -43,9 +45,6 @@ def _modules() -> dict[str, ast.Module]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found[name] = ast.parse(path.read_text(encoding="utf-8"))
     return found
-
-
-MODULES = _modules()
 
 
 def _imports(node: ast.AST, *, at_import: bool) -> Iterator[str]:
@@ -69,7 +68,7 @@ def _room(name: str) -> str:
 
 
 def _calls(name: str) -> set[str]:
-    return {ast.unparse(node.func) for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)}
+    return {ast.unparse(node.func) for node in ast.walk(_modules()[name]) if isinstance(node, ast.Call)}
 
 
 def test_patchlock_holds_at_most_twelve_rooms_and_nothing_else() -> None:
@@ -80,27 +79,27 @@ def test_patchlock_holds_at_most_twelve_rooms_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("room", [path.name for path in ROOMS])
 def test_each_room_says_what_it_is_for(room: str) -> None:
-    assert ast.get_docstring(MODULES[room])
+    assert ast.get_docstring(_modules()[room])
 
 
 def test_every_public_module_is_imported_by_another_room() -> None:
     used: set[str] = set()
-    for name, tree in MODULES.items():
+    for name, tree in _modules().items():
         for imported in _imports(tree, at_import=False):
             first, _, below = imported.partition(".")
-            while first == "patchlock" and below and below not in MODULES:
+            while first == "patchlock" and below and below not in _modules():
                 below = below.rpartition(".")[0]
             while first == "patchlock" and below and _room(below) != _room(name):
                 used.add(below)  # and the packages around it
                 below = below.rpartition(".")[0]
-    public = {name for name in MODULES if "." in name and "._" not in f".{name}"}
+    public = {name for name in _modules() if "." in name and "._" not in f".{name}"}
     assert public - used == USED_BY_NO_OTHER_ROOM.keys()
 
 
 def test_imports_are_absolute() -> None:
     relative = [
         name
-        for name, tree in MODULES.items()
+        for name, tree in _modules().items()
         if "_children" not in name.split(".")  # in an app's environment they lie under another name
         if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
     ]
@@ -108,7 +107,7 @@ def test_imports_are_absolute() -> None:
 
 
 def test_nothing_heavy_is_imported_at_import() -> None:
-    for name, tree in MODULES.items():
+    for name, tree in _modules().items():
         allowed = {"click"} if _room(name) == "cli" else set()
         tops = {imported.partition(".")[0] for imported in _imports(tree, at_import=True)}
         assert tops & HEAVY <= allowed, name
@@ -116,7 +115,7 @@ def test_nothing_heavy_is_imported_at_import() -> None:
 
 def test_only_process_starts_programs() -> None:
     starts = re.compile(r"subprocess\.\w+|os\.(system|popen|fork|exec\w+|spawn\w+|posix_spawn\w*|startfile)")
-    assert {name for name in MODULES if any(map(starts.fullmatch, _calls(name)))} == STARTS_PROGRAMS.keys()
+    assert {name for name in _modules() if any(map(starts.fullmatch, _calls(name)))} == STARTS_PROGRAMS.keys()
 
 
 def _does_io(tree: ast.Module) -> set[str]:
@@ -131,7 +130,7 @@ def _does_io(tree: ast.Module) -> set[str]:
 
 @pytest.mark.parametrize("room", PURE)
 def test_pure_rooms_call_nothing_that_does_io(room: str) -> None:
-    found = {name: _does_io(tree) for name, tree in MODULES.items() if _room(name) == room}
+    found = {name: _does_io(tree) for name, tree in _modules().items() if _room(name) == room}
     assert {name: some for name, some in found.items() if some} == LOOKS_LIKE_IO.get(room, {})
 
 
@@ -150,7 +149,7 @@ def test_each_way_to_do_io_is_seen(text: str) -> None:
 
 
 def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for name, tree in MODULES.items():
+    for name, tree in _modules().items():
         if "._children" not in name:  # these import nothing of ours
             for node in ast.walk(tree):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

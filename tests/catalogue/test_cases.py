@@ -6,10 +6,8 @@ import json
 
 import pytest
 from conftest import ROOT, Patchlock
+from shipped import APPS
 
-from patchlock.catalogue.reader import Catalogue
-
-APPS, _ = Catalogue(root=ROOT).read_all()
 COMPLETE = ("demo", "tts-service")
 """Apps of which every patch has a case."""
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from conftest import ROOT
+from shipped import CATALOGUE, PROFILES
 
-from patchlock.catalogue.reader import Catalogue
 from patchlock.model.policy import Unclaimed
 from patchlock.operations import _chip_coverage
 
-CATALOGUE = Catalogue(root=ROOT)
 SCANNED = _chip_coverage.scanned_torch(CATALOGUE)
-PROFILES = CATALOGUE.read_all()[1]
 LEFT_OUT = CATALOGUE.rules().unclaimed
 
 

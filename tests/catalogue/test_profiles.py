@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ROOT
+from shipped import APPS, CATALOGUE, PROFILES
 
-from patchlock.catalogue.reader import Catalogue
 from patchlock.hardware.selection import choose
 from patchlock.locks.lock_request import Request, indexes_of
 from patchlock.model.hosts import Host
 from patchlock.model.platforms import PLATFORMS
-
-CATALOGUE = Catalogue(root=ROOT)
-APPS, PROFILES = CATALOGUE.read_all()
 
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)

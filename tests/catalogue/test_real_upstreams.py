@@ -11,17 +11,15 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from shipped import APPS, CATALOGUE, PROFILES
 
 from patchlock.catalogue import pairs
-from patchlock.catalogue.reader import Catalogue
 from patchlock.locks.lock_request import Request, Upstream, read_upstream
 from patchlock.model.app import App, EmbeddedUpstream
 from patchlock.model.patch import OutcomeKind
 from patchlock.model.profile import Profile
 
 pytestmark = pytest.mark.upstream
-CATALOGUE = Catalogue(root=ROOT)
-APPS, PROFILES = CATALOGUE.read_all()
 REAL = [app for app in APPS if not isinstance(app.upstream, EmbeddedUpstream)]
 FINE = {OutcomeKind.NEEDED, OutcomeKind.FIXED_UPSTREAM, OutcomeKind.PARTLY_FIXED}
 

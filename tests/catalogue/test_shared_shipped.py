@@ -7,14 +7,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
+from shipped import APPS, CATALOGUE, PROFILES
 
-from patchlock.catalogue.reader import Catalogue
 from patchlock.model.patch import Patch
 from patchlock.model.text_files import decode, encode, splice
 
-CATALOGUE = Catalogue(root=ROOT)
 SETS = [CATALOGUE.shared(name) for name in CATALOGUE.shared_names()]
-APPS, PROFILES = CATALOGUE.read_all()
 
 
 @pytest.mark.parametrize("one", SETS, ids=lambda one: one.name)

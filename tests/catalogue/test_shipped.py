@@ -6,8 +6,8 @@ import re
 
 import pytest
 from conftest import ROOT, Patchlock
+from shipped import APPS, CATALOGUE, PROFILES
 
-from patchlock.catalogue.reader import Catalogue
 from patchlock.locks.lock_request import Request, build_objections, lock_inputs, read_lock, read_upstream
 from patchlock.model import lockfile
 from patchlock.model.app import App, EmbeddedUpstream
@@ -17,8 +17,6 @@ from patchlock.model.profile import Profile
 from patchlock.patches import engine
 from patchlock.worktree import upstream_cache
 
-CATALOGUE = Catalogue(root=ROOT)
-APPS, PROFILES = CATALOGUE.read_all()
 LOCKED = [app for app in APPS if (ROOT / "lockfiles" / app.name).is_dir()]
 """Of the others there are patches only: `list` and `install` say that no lock is there yet."""
 PAIRS = [

@@ -10,15 +10,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
+from shipped import APPS, CATALOGUE
 
 from patchlock.catalogue import patch_cases
 from patchlock.catalogue.codemods import BoundCodemod
-from patchlock.catalogue.reader import Catalogue
 from patchlock.model.patch import Located, OutcomeKind, Patch
 from patchlock.model.text_files import SourceText, decode, splice
 from patchlock.patches.trials import Case
-
-CATALOGUE = Catalogue(root=ROOT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,23 +33,22 @@ class Shipped:
 
 def _shipped() -> list[Shipped]:
     found = []
-    for name in CATALOGUE.app_names():
-        app = CATALOGUE.app(name)
+    for app in APPS:
         cases = patch_cases.read(ROOT, app)
         for patch in app.patches:
             if isinstance(patch.op, BoundCodemod):
                 own = tuple(case for case in cases if case.patch == patch.id)
-                found.append(Shipped(folder=ROOT / "patches" / name, patch=patch, op=patch.op, cases=own))
+                found.append(Shipped(folder=ROOT / "patches" / app.name, patch=patch, op=patch.op, cases=own))
     return found
 
 
-APPS = _shipped()
+CODEMODS = _shipped()
 [SCHEMA] = [p.op for p in CATALOGUE.distribution("gradio-client").patches if isinstance(p.op, BoundCodemod)]
-each = pytest.mark.parametrize("one", [pytest.param(one, id=one.patch.id) for one in APPS])
+each = pytest.mark.parametrize("one", [pytest.param(one, id=one.patch.id) for one in CODEMODS])
 
 
 def test_there_are_some() -> None:
-    assert len(APPS) >= 6
+    assert len(CODEMODS) >= 6
 
 
 @each
