@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import dataclasses
-import functools
 import json
 import os
 import shutil
@@ -21,7 +18,7 @@ import hypothesis
 import miniature
 import pytest
 import uv
-from faults import Server, serving
+from faults import shared_server
 from patched_alpha import patched, patched_once
 
 from patchlock.catalogue import agreement
@@ -186,14 +183,6 @@ def patchlock(tmp_path: Path) -> Patchlock:
     return Patchlock(tmp_path)
 
 
-@functools.cache
-def _forks() -> Server:
-    """Start the server, which ends with the tests; it outlives the folder and the variables of the test that is first."""
-    stack = contextlib.ExitStack()
-    atexit.register(stack.close)
-    return stack.enter_context(serving(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
-
-
 class Patchlock:
     """Runs `patchlock` and gives back what it printed."""
 
@@ -213,7 +202,7 @@ class Patchlock:
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, forked off a process that has imported patchlock already where the system can."""
         if hasattr(os, "fork"):
-            found = _forks().run(*arguments, env=self.env(env), folder=self.folder)
+            found = shared_server().run(*arguments, env=self.env(env), folder=self.folder)
             envelopes.check_output(arguments, found.stdout)
             return subprocess.CompletedProcess(self.command, found.returncode, found.stdout, found.stderr)
         done = subprocess.run(

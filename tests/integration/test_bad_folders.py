@@ -7,11 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults import Server, serving
+from faults import Server, serving, shared_server
 from transactions import ONE, TRANSACTIONS, TWO, Places, says
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server that runs commands forks")
@@ -22,9 +22,8 @@ INSTALL = "run `patchlock install mini --profile tiny`"
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("server")) as server:
-        yield server
+def server() -> Server:
+    return shared_server()
 
 
 @pytest.fixture(scope="session")

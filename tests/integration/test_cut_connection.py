@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults import Server, serving
+from faults import Server, shared_server
 from transactions import NEW, ONE, TRANSACTIONS, Places, says
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server that runs commands forks")
@@ -66,9 +66,8 @@ class Cutting:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with serving(tmp_path / "server") as server:
-        yield server
+def server() -> Server:
+    return shared_server()
 
 
 @pytest.fixture

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
 
 import pytest
-from faults import Fault, serving
+from faults import Fault, shared_server
 from transactions import ONE, TRANSACTIONS, Places, Transaction, after, says, strike
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
 
 @pytest.fixture(scope="session")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     """Give the folder in which states are put, and the server that runs commands there."""
-    folder = tmp_path_factory.mktemp("faults")
-    with serving(folder / "server") as server:
-        yield Places(folder, server)
+    return Places(tmp_path_factory.mktemp("faults"), shared_server())
 
 
 @pytest.mark.parametrize(

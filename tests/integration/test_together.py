@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults import Done, Server, serving
+from faults import Done, Server, serving, shared_server
 from transactions import MINE, ONE, TRANSACTIONS, TWO, USERS, Places, says
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server that runs commands forks")
@@ -23,8 +23,8 @@ KEEPS = next(t for t in TRANSACTIONS if t.name == "upgrade")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Places, Server]]:
     """Give the folder in which states are put, with a server of its own, and a second server."""
     folder = tmp_path_factory.mktemp("together")
-    with serving(folder / "one") as one, serving(folder / "other") as other:
-        yield Places(folder, one), other
+    with serving(folder / "other") as other:
+        yield Places(folder, shared_server()), other
 
 
 def _at_once(

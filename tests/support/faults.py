@@ -7,9 +7,11 @@ sees the writing calls of patchlock, git, uv and the app's Python together, one 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import errno
+import functools
 import json
 import mmap
 import os
@@ -141,6 +143,14 @@ def serving(folder: Path, *, shim: Path | None = None) -> Iterator[Server]:
         server.close()
 
 
+@functools.cache
+def shared_server() -> Server:
+    """Start the server of a process's tests, which ends with them: it outlives folders and variables of the first."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(serving(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+
+
 def build_shim(folder: Path) -> Path | None:
     """Compile the shim; None where there is no C compiler for Linux."""
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -221,8 +231,6 @@ def _run(order: dict[str, object], memory: mmap.mmap) -> None:
     code = main([str(word) for word in order["words"]])  # type: ignore[attr-defined]
     sys.stdout.flush()
     sys.stderr.flush()
-    import atexit
-
     atexit._run_exitfuncs()
     os._exit(code)
 
