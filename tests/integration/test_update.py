@@ -62,10 +62,10 @@ specifier = ">=1,<9"
 
 
 @pytest.fixture
-def upstream(world: World, tmp_path: Path) -> Path:
+def upstream(locked: World, tmp_path: Path) -> Path:
     """Make a public repository of the miniature upstream."""
     folder = tmp_path / "public"
-    subprocess.run(["cp", "-r", str(world.upstream), str(folder)], check=True)
+    subprocess.run(["cp", "-r", str(locked.upstream), str(folder)], check=True)
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "one")
@@ -73,8 +73,7 @@ def upstream(world: World, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def installed(world: World, patchlock: Patchlock) -> Path:
-    assert patchlock(*lock_here()).returncode == 0
+def installed(locked: World, patchlock: Patchlock) -> Path:
     done = patchlock("install", "mini", "--json")
     assert done.returncode == 0, done.stdout
     return Path(json.loads(done.stdout)["data"]["folder"])
@@ -180,11 +179,11 @@ def test_update_that_meets_edits_can_be_finished_or_aborted(
 
 
 def test_install_says_which_edit_a_newer_patch_has_replaced(
-    world: World, installed: Path, patchlock: Patchlock
+    locked: World, installed: Path, patchlock: Patchlock
 ) -> None:
     needed = installed / "source" / "requirements.txt"
     needed.write_bytes(needed.read_bytes().replace(b"beta>=1", b"beta>=0.5"))
-    world.app.write_text(world.app.read_text() + BETA)
+    locked.app.write_text(locked.app.read_text() + BETA)
     assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini", "--profile", "tiny")
     assert done.returncode == 0, done.stderr
@@ -230,11 +229,10 @@ def test_update_leaves_a_conflict_of_gits_alone(installed: Path, upstream: Path,
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
 
-def test_links_come_and_go_with_upstreams_commits(world: World, upstream: Path, patchlock: Patchlock) -> None:
+def test_links_come_and_go_with_upstreams_commits(locked: World, upstream: Path, patchlock: Patchlock) -> None:
     (upstream / "latest").symlink_to("app.py")
     git(upstream, "add", "latest")
     git(upstream, "commit", "-q", "-m", "two")
-    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini", "--source", str(upstream), "--commit", "main", "--json")
     assert done.returncode == 0, done.stdout
     source = Path(json.loads(done.stdout)["data"]["folder"]) / "source"
@@ -259,7 +257,7 @@ def test_links_come_and_go_with_upstreams_commits(world: World, upstream: Path, 
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
 
-def test_update_of_what_is_not_installed(world: World, patchlock: Patchlock) -> None:
+def test_update_of_what_is_not_installed(locked: World, patchlock: Patchlock) -> None:
     done = patchlock("update", "mini")
     assert done.returncode == 1
     assert "error[not-installed]" in done.stderr
@@ -478,10 +476,10 @@ def _pull(clone: Path, patchlock: Patchlock, *words: str) -> None:
 
 
 def test_clone_that_lacks_some_of_its_blobs_can_be_looked_at(
-    world: World, patchlock: Patchlock, tmp_path: Path
+    locked: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
     public = tmp_path / "filtered"
-    subprocess.run(["cp", "-r", str(world.upstream), str(public)], check=True)
+    subprocess.run(["cp", "-r", str(locked.upstream), str(public)], check=True)
     (public / "model.bin").write_bytes(b"weights")
     (public / "lyrics.txt").write_text("la la\n")
     git(public, "init", "-q", "-b", "main")

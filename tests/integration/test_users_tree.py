@@ -25,24 +25,23 @@ def git(folder: Path, *words: str) -> str:
 
 
 @pytest.fixture
-def installed(world: World, patchlock: Patchlock) -> Path:
-    """Lock and install the app, and give its folder."""
-    assert patchlock(*lock_here()).returncode == 0
+def installed(locked: World, patchlock: Patchlock) -> Path:
+    """Install the app, and give its folder."""
     done = patchlock("install", "mini", "--json")
     assert done.returncode == 0, done.stdout
     return Path(json.loads(done.stdout)["data"]["folder"])
 
 
 def test_attributes_of_upstream_and_user_do_not_change_its_bytes(
-    world: World, patchlock: Patchlock, tmp_path: Path
+    locked: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
-    (world.upstream / ".gitattributes").write_text("*.py text eol=crlf\n*.md ident\n")
-    (world.upstream / "README.md").write_text("$Id$\n")
+    (locked.upstream / ".gitattributes").write_text("*.py text eol=crlf\n*.md ident\n")
+    (locked.upstream / "README.md").write_text("$Id$\n")
     (tmp_path / "attributes").write_text("* text=auto eol=crlf\n")
     (tmp_path / "home" / ".gitconfig").write_text(
         f"[core]\n\tattributesFile = {tmp_path / 'attributes'}\n\tautocrlf = true\n"
     )
-    world.name_commit(tmp_path)
+    locked.name_commit(tmp_path)
     assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
@@ -115,11 +114,11 @@ def test_uninstall_keeps_an_edit_beside_a_patched_line(installed: Path, patchloc
 
 
 def test_killed_while_verifying_an_update_the_old_generation_runs(
-    installed: Path, world: World, patchlock: Patchlock, tmp_path: Path
+    installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
-    app = world.upstream / "app.py"
+    app = locked.upstream / "app.py"
     app.write_text(app.read_text().replace("import alpha", f"import alpha, time; time.sleep(30)  # {tmp_path}"))
-    world.name_commit(tmp_path)
+    locked.name_commit(tmp_path)
     assert patchlock(*lock_here()).returncode == 0
     running = subprocess.Popen(
         [*patchlock.command, "install", "mini"],
@@ -141,8 +140,7 @@ def test_killed_while_verifying_an_update_the_old_generation_runs(
     assert patchlock("verify", "mini").returncode == 0
 
 
-def test_one_source_never_answers_for_another(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    assert patchlock(*lock_here()).returncode == 0
+def test_one_source_never_answers_for_another(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     assert patchlock("plan", "mini").returncode == 0
     cached = tmp_path / "cache" / "upstreams" / "mini.git"
     first, second = tmp_path / "first", tmp_path / "second"
@@ -156,8 +154,8 @@ def test_one_source_never_answers_for_another(world: World, patchlock: Patchlock
     assert patchlock("patch", "status", "mini", "--source", str(second), "--commit", "topic/one").returncode == 0
 
 
-def test_shallow_clone_as_source(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    assert patchlock(*lock_here()).returncode == 0
+def test_shallow_clone_as_source(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    assert patchlock("plan", "mini").returncode == 0
     deep, shallow = tmp_path / "deep", tmp_path / "shallow"
     subprocess.run(["git", "init", "-q", "-b", "main", str(deep)], check=True)
     git(deep, "commit", "-q", "--allow-empty", "-m", "before")
@@ -169,10 +167,10 @@ def test_shallow_clone_as_source(world: World, patchlock: Patchlock, tmp_path: P
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
 
-def test_patch_status_after_a_rollback(installed: Path, world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    app = world.upstream / "app.py"
+def test_patch_status_after_a_rollback(installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    app = locked.upstream / "app.py"
     app.write_text(app.read_text() + "# second\n")
-    world.name_commit(tmp_path)
+    locked.name_commit(tmp_path)
     assert patchlock(*lock_here()).returncode == 0
     assert patchlock("install", "mini").returncode == 0
     assert patchlock("rollback", "mini").returncode == 0
@@ -193,9 +191,9 @@ def test_patch_status_tells_an_edit_elsewhere_from_one_of_the_patched_place(
     assert "drifted by the user  app.py" in patchlock("patch", "status", "mini").stdout
 
 
-def test_source_that_lacks_files_is_told_as_that(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+def test_source_that_lacks_files_is_told_as_that(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     public = tmp_path / "public"
-    shutil.copytree(world.upstream, public)
+    shutil.copytree(locked.upstream, public)
     (public / "data.bin").write_bytes(b"large")
     git(public, "init", "-q", "-b", "main")
     git(public, "add", "-A")
@@ -203,7 +201,6 @@ def test_source_that_lacks_files_is_told_as_that(world: World, patchlock: Patchl
     gone = git(public, "rev-parse", "HEAD:data.bin").strip()
     (public / ".git" / "objects" / gone[:2] / gone[2:]).unlink()
     words = ("mini", "--source", str(public), "--commit", "main")
-    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", *words)
     assert done.returncode == 1
     assert f"the clone that upstream comes from lacks some of upstream's files ({public / '.git'})" in done.stderr
