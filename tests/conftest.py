@@ -179,7 +179,7 @@ def upstreams() -> dict[str, str]:
 
 @pytest.fixture
 def patchlock(tmp_path: Path) -> Patchlock:
-    """Run the command line in a process of its own, as a user does."""
+    """Run the command line as a user does, not in this process."""
     return Patchlock(tmp_path)
 
 
@@ -201,10 +201,14 @@ class Patchlock:
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, forked off a process that has imported patchlock already where the system can."""
-        if hasattr(os, "fork"):
-            found = shared_server().run(*arguments, env=self.env(env), folder=self.folder)
-            envelopes.check_output(arguments, found.stdout)
-            return subprocess.CompletedProcess(self.command, found.returncode, found.stdout, found.stderr)
+        if not hasattr(os, "fork"):
+            return self.alone(*arguments, env=env)
+        found = shared_server().run(*arguments, env=self.env(env), folder=self.folder)
+        envelopes.check_output(arguments, found.stdout)
+        return subprocess.CompletedProcess(self.command, found.returncode, found.stdout, found.stderr)
+
+    def alone(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end in a Python of its own."""
         done = subprocess.run(
             [*self.command, *arguments],
             cwd=self.folder,

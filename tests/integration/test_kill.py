@@ -33,7 +33,7 @@ def took(locked_once: World, tmp_path_factory: pytest.TempPathFactory) -> float:
     env = locked_once.env | {name: str(folder / where) for name, where in here.items()}
     env |= {"HOME": str(folder), "UV_OFFLINE": "1", "UV_PYTHON_DOWNLOADS": "never"}
     started = time.monotonic()
-    assert Patchlock(folder)("install", "mini", env=env).returncode == 0
+    assert Patchlock(folder).alone("install", "mini", env=env).returncode == 0
     return time.monotonic() - started
 
 
