@@ -91,18 +91,13 @@ def apply(
     )
 
 
-def require_complete(patched: Patched, where: str, command: str = "") -> None:
-    """Refuse a result in which some required patch could not do what it says.
-
-    Args:
-        patched: the result.
-        where: app and commit, for the message.
-        command: what was run, if it takes `--without ID`, which leaves a patch out.
+def require_complete(patched: Patched, where: str) -> None:
+    """Refuse a result in which some required patch could not do what it says; `where` is app and commit.
 
     Raises:
         PatchError: names every patch, file and line.
     """
-    wrong = incomplete_error(patched, where, command)
+    wrong = incomplete_error(patched, where)
     if wrong is not None:
         raise wrong
 
@@ -112,7 +107,11 @@ def incomplete_error(
 ) -> PatchError | None:
     """Say in one error which required patches could not do what they say, and what came of it; None where all could.
 
-    Args: as for `require_complete`.
+    Args:
+        patched: the result.
+        where: app and commit, for the message.
+        command: what was run, if it takes `--without ID`, which leaves a patch out.
+        so: what came of it.
     """
     wrong = {name: texts for name, texts in _reasons(patched).items() if name not in patched.advisory}
     if not wrong:
