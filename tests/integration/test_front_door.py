@@ -625,7 +625,7 @@ def test_list_shows_what_an_app_is_for_where_there_is_room(columns: str, is_show
 def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None:
     assert patchlock("install", "mini").returncode == 0
     _, text = on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
-    lines = text[text.index("ok      seen") :].splitlines()
+    lines = text[text.index("ok      present") :].splitlines()
     assert json.loads(patchlock("verify", "mini", "--json").stdout)["data"]["unverified"].startswith("not verified: no")
     assert [line for line in lines if not re.match(r"(ok {6}\w+|note) {2,}\S| {8,18}\S", line)] == []
     assert any(line.startswith(" " * 18) for line in lines)

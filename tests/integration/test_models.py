@@ -338,7 +338,7 @@ def test_a_token_is_used_and_never_told(
     hub.token = TOKEN
     refused = patchlock("models", "mini", "--fetch")
     assert refused.returncode == 1
-    assert "error[model]: the server does not have that file, or does not show it to you" in refused.stderr
+    assert "the server does not have that file, or does not show it to you" in refused.stderr
     assert "HF_TOKEN" in refused.stderr
     wrong = patchlock("models", "mini", "--fetch", env={"HF_TOKEN": f"{TOKEN}_no"})
     assert wrong.returncode == 1
