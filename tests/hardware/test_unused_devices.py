@@ -87,7 +87,7 @@ SEND = (
             windows(Device(vendor="1002", device="7590", revision="c0", trouble="ConfigManagerErrorCode 43")),
             unused(
                 "Radeon RX 9060 XT (gfx1200)",
-                "rocm-windows, zluda-rdna4 and directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43)",
+                "rocm-windows, zluda-rdna4 and directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43); ask `patchlock doctor`",
             ),
             id="stopped by Windows",
         ),
@@ -156,7 +156,7 @@ SEND = (
             windows(Device(vendor="10de", device="25a2", trouble="ConfigManagerErrorCode 43")),
             unused(
                 "GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 Laptop GPU (sm_86)",
-                "cuda-windows and directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43)",
+                "cuda-windows and directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43); ask `patchlock doctor`",
             ),
             id="stopped by Windows",
         ),
@@ -374,7 +374,7 @@ def test_card_that_does_not_work_is_a_doubt_beside_one_that_does() -> None:
     broken = Device(vendor="10de", device="2684", trouble="ConfigManagerErrorCode 43")
     found = chosen(windows(broken, Device(vendor="10de", device="2786")))
     (doubt,) = found.doubts
-    reason = "directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43)"
+    reason = "directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43); ask `patchlock doctor`"
     assert doubt == unused("GeForce RTX 4090 (sm_89)", reason, "GeForce RTX 4070 (sm_89)")
 
 
