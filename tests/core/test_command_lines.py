@@ -59,6 +59,7 @@ def test_commands_follow_each_other_as_the_shell_has_it() -> None:
 def test_variable_is_set_as_the_shell_has_it() -> None:
     assert command_lines.with_variable("X", "cpu", "run it", windows=True) == "$env:X = 'cpu'; run it"
     assert command_lines.with_variable("X", "cpu", "run it", windows=False) == "X=cpu run it"
+    assert command_lines.with_variable("X", "O'Brien", "run", windows=True) == "$env:X = 'O''Brien'; run"
 
 
 def test_words_are_joined_for_powershell() -> None:

@@ -55,7 +55,8 @@ def sequence(commands: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:
 
 def with_variable(name: str, value: str, command: str, *, windows: bool = _IS_WINDOWS) -> str:
     """Write a command that an environment variable is set for; in PowerShell it stays set in that window."""
-    return f"$env:{name} = '{value}'; {command}" if windows else f"{name}={quoted(value, windows=False)} {command}"
+    escaped = value.replace("'", "''")
+    return f"$env:{name} = '{escaped}'; {command}" if windows else f"{name}={quoted(value, windows=False)} {command}"
 
 
 def joined(words: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:

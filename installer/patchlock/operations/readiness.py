@@ -113,7 +113,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         commands=preflight.install_commands((f for f in findings if f.stops), facts.system),
         later=preflight.install_commands((f for f in findings if not f.stops), facts.system),
         python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
-        says=_python(request, facts),
+        says="" if on_paper else _python(request, facts),
         memory=memory,
     )
 
