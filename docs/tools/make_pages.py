@@ -289,7 +289,8 @@ def _proved(head: str, up: str, known: list[tuple[str, proofs.Proof]]) -> Iterat
     yield "## Proved on real machines"
     rows = [
         f"| {name} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | "
-        f"{' · '.join(['locked', *(level for level in proofs.LEVELS if level in one.levels)])} | {one.date} | "
+        f"{' · '.join(['locked', *(level for level in proofs.LEVELS if level in one.levels)])} | "
+        f"{one.date}{', with an older lock' if proofs.is_of_older_lock(ROOT, one) else ''} | "
         f"[report]({REPOSITORY}/blob/main/{one.file}) |"
         for name, one in known
     ]

@@ -404,9 +404,8 @@ def test_mac_too_old_for_metal_is_told_why() -> None:
     found = choose(OUTLINES.values(), host, CARDS)
     assert found.chosen.profile.name == "cpu"
     (doubt,) = found.doubts
-    assert doubt == unused(
-        "Apple M1", "mps-macos would fit it, but the system is macOS 12.6, and must be macOS 13 or later"
-    )
+    reason = "mps-macos would fit it, but the system is macOS 12.6, and must be macOS 13 or later"
+    assert doubt == unused("Apple M1", reason).replace("your Apple", "the GPU of your Apple")
     newer = choose(OUTLINES.values(), dataclasses.replace(host, distribution="macos 15.1"), CARDS)
     assert newer.chosen.profile.name == "mps-macos"
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patchlock.core.atomic_files import has_sha256
 from patchlock.model.errors import CatalogueError, Problem
+from patchlock.model.identities import Sha256
 
 FOLDER = "profiles/proofs"
 """Has `<profile>/<app>.<name>.json`, each as `patchlock verify APP --report FILE.json` writes it."""
@@ -80,6 +82,12 @@ def _proof(data: dict[str, Any], file: str) -> Proof:
         levels=frozenset(level for level in LEVELS if data["levels"][level] is True),
         file=file,
     )
+
+
+def is_of_older_lock(root: Path, proof: Proof) -> bool:
+    """Say whether the lockfile was written again since the report."""
+    folder, names = root / "lockfiles" / proof.app, (proof.profile, f"{proof.profile}.{proof.platform}")
+    return not any(has_sha256(folder / f"{name}.txt", Sha256(proof.lock)) for name in names)
 
 
 def of_pair(proofs: Iterable[Proof], app: str, profile: str, platform: str) -> tuple[Proof, ...]:

@@ -316,6 +316,7 @@ def _warnings(here: Iterable[AppOverview]) -> list[str]:
 
 def _machine(host: Host, devices: Sequence[str]) -> str:
     cards = [f"{count} × {name}" if count > 1 else name for name, count in Counter(devices).items()]
+    cards = ["its GPU" if card == host.processor else card for card in cards]  # Apple has one name for both
     memory = f"{_output.size(host.memory)} of memory" if host.memory else ""
     words = [host.distribution or host.os, host.processor or host.machine, memory, *cards]
     return ", ".join(filter(None, [*words, "" if cards else "no graphics card found"]))

@@ -60,12 +60,14 @@ def _text(
     there = installed_profiles.by_app(_options.home()).get(app.name, [])
     standing = _list.standing(root).get(app.name, [])
     best = seen.choice.chosen.profile.name if seen.choice else ""
-    is_current = any(one.state == "current" and one.installation.profile == best for one in standing)
+    is_current = not is_recorded and any(
+        one.state == "current" and one.installation.profile == best for one in standing
+    )
     rows = [
         ("upstream", f"{app.url or 'files of the catalogue itself'}, commit {app.commit[:12]}"),
         ("licence", licences(app.license)),
         ("here", here(seen)),
-        ("installed", f"on {_list.profiles_text(standing)}" if standing else "no"),
+        *([] if is_recorded else [("installed", f"on {_list.profiles_text(standing)}" if standing else "no")]),
         *download(seen, is_current=is_current),
         ("memory", "\n".join(map(str, seen.memory)) or "not known"),
         *([("needs", "\n".join(seen.needs))] if seen.needs else []),

@@ -167,16 +167,13 @@ def proved(found: tuple[PairState, ...], root: Path, *, with_files: bool = False
         with_files: name the reports.
     """
     from patchlock.catalogue import proofs
-    from patchlock.core.atomic_files import has_sha256
-    from patchlock.model.identities import Sha256
 
     known, rows = proofs.read(root), []
     for one in found:
-        told, folder = [], root / "lockfiles" / one.app
-        locks = [folder / f"{name}.txt" for name in (one.profile, f"{one.profile}.{one.platform}")]
+        told = []
         for proof in proofs.of_pair(known, one.app, one.profile, one.platform):
             levels = " · ".join(["locked", *(level for level in proofs.LEVELS if level in proof.levels)])
-            older = "" if any(has_sha256(lock, Sha256(proof.lock)) for lock in locks) else ", with an older lock"
+            older = ", with an older lock" if proofs.is_of_older_lock(root, proof) else ""
             file = f"\n{_output.place(root, proof.file)}" if with_files else ""
             told.append(f"{levels}: {', '.join(proof.devices) or 'the CPU'}, {proof.date}{older}{file}")
         if told:

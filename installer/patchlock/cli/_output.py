@@ -162,7 +162,7 @@ def agreed(question: str, *, default: bool = False, err: bool = True, can_leave:
         question: ends with a question mark.
         default: what Enter means.
         err: whether he is asked on stderr.
-        can_leave: whether q is an answer, too.
+        can_leave: whether q leaves the command; else it is a no.
 
     Raises:
         click.Abort: the answer is Ctrl-C, or the end of the input (Ctrl-D).
@@ -170,7 +170,7 @@ def agreed(question: str, *, default: bool = False, err: bool = True, can_leave:
     """
     import click
 
-    answers = {"y": True, "yes": True, "n": False, "no": False, "": default}
+    answers = {"y": True, "yes": True, "n": False, "no": False, "": default} | ({} if can_leave else {"q": False})
     asked = f"{question} {'[Y/n]' if default else '[y/N]'}"
     while True:
         word = click.prompt(asked, default="", show_default=False, err=err).strip()

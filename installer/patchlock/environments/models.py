@@ -165,6 +165,8 @@ def bring(request: Request, one: LocatedFile, tell: Tell, note: Callable[[str], 
         stored = store(request, model, file, tell, note)
     except (NetworkError, DownloadError) as error:
         error.remedy += f"; or {by_hand(one)}"
+        if model.into:
+            one.place.parent.mkdir(parents=True, exist_ok=True)  # for who does it by hand
         raise
     if model.hub_cache:
         own, name = _cache(request, model), _hugging_face.name_of(stored, file.path)

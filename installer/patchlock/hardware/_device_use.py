@@ -232,7 +232,8 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
 
 def your(one: _Device) -> str:
     """Name a card as its owner's."""
-    return f"your {without_article(called(one))}"
+    name = without_article(called(one))
+    return f"the GPU of your {name}" if VENDORS.get(one.device.vendor) == "Apple" else f"your {name}"
 
 
 def _blocked(near: Sequence[tuple[str, str]]) -> str:

@@ -283,7 +283,13 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
             case "no-store-python":
                 if isinstance(facts.python, Interpreter) and facts.python.maker == "store":
                     what = f"Python is that of the Microsoft Store ({facts.python.path})"
-                    yield _finding(need, resource, what, "uninstall it in Windows' settings, under Apps, or take the one of python.org", None)
+                    yield _finding(
+                        need,
+                        resource,
+                        what,
+                        "uninstall it in Windows' settings, under Apps, or take the one of python.org",
+                        None,
+                    )
             case _:  # a virus scanner cannot be asked without rights that we do not want
                 path = facts.folders[0].path
                 written = f'"{path}"' if path.startswith("$env:") else f"""'{path.replace("'", "''")}'"""

@@ -45,7 +45,7 @@ _ASKED = {
     "docker": r"version|info|inspect|ps|images",
     "wsl": r"--version|--status|--list|-l",
     "winget": r"list|search|show",
-    "patchlock": r"doctor|verify|detect|list",
+    "patchlock": r"doctor|verify|detect|list|status",
     "ldconfig": r"-p",
 }
 _BETWEEN = {"|", "||", "&&", ";", "(", "&"}
