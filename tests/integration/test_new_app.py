@@ -292,7 +292,8 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
         "new-app", URL, "--source", str(upstream(tmp_path / "c", files)), "--into", str(tmp_path / "x"), "--solve"
     )
 
-    patches = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    draft = (tmp_path / "x/patches/mini-voice/app.toml").read_text()
+    patches = tomllib.loads(draft)["patch"]
     assert [one["requirement"] for one in patches] == ["gradio>=4", "speaker"]
     assert "requirements-web.txt:1 asks for it" in patches[0]["why"]
     assert (
@@ -300,6 +301,7 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     )
     assert "app.py:3: imports nowhere_at_all" in told.stdout
     assert "\nmade-by-a-build: " in told.stdout  # as setup.py writes it
+    assert "\n# made-by-a-build: " in draft
     assert re.findall(r"imports hums\S*", told.stdout) == ["imports hums.version"]
     assert "\n  not poetry.lock: it holds the versions that upstream tested, for its own machines; " in told.stdout
     assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs

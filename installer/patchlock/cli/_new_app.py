@@ -140,7 +140,7 @@ def new_app_command(
             with progress.stage("start"):
                 started = proposal_start.prove(proposed, locked, trying)
                 locked = started.locked
-                proposed = _told_of(proposed, locked, started.issues)
+                proposed = _told_of(proposed, locked)
                 progress.say("all that it imports is there" if not started.missing else "imports are missing")
         others: tuple[OtherLock, ...] = ()
         if profile == _ALL:
@@ -172,12 +172,11 @@ def new_app_command(
     return 1 if error is not None else 0
 
 
-def _told_of(proposed: ProposalResult, locked: LockResult, issues: tuple[Issue, ...]) -> ProposalResult:
-    """Tell of what the lock has shown: of sets that it does without, nothing."""
+def _told_of(proposed: ProposalResult, locked: LockResult) -> ProposalResult:
+    """Leave out the outcomes of the sets that a lock does without."""
     gone = tuple(f"{one.name}-" for one in {*proposed.proposal.sets} - {*locked.proposal.sets})
-    proposal = dataclasses.replace(proposed.proposal, issues=issues)
     outcomes = tuple(one for one in proposed.outcomes if not one.patch.startswith(gone))
-    return dataclasses.replace(proposed, proposal=proposal, outcomes=outcomes)
+    return dataclasses.replace(proposed, outcomes=outcomes)
 
 
 def _objection(proposed: ProposalResult, file: Path) -> PatchlockError | None:
@@ -277,7 +276,7 @@ def _report(
     from patchlock.catalogue.proposals import findings
     from patchlock.patches.outcomes import counted
 
-    proposal = dataclasses.replace(locked.proposal, issues=proposed.proposal.issues)
+    proposal = locked.proposal
     lines = [f"{proposal.name} at commit {proposal.commit[:12]}: {proposal.facts.title}"]
     lines += [""] if proposal.issues else []
     worst = ""
@@ -417,7 +416,7 @@ def _data(
                 "remedy": one.remedy,
                 "found": [{"path": str(f.path), "line": f.line, "text": f.text} for f in one.found],
             }
-            for one in findings.ranked(proposed.proposal.issues)
+            for one in findings.ranked(proposal.issues)
         ],
         "downloads": [
             {

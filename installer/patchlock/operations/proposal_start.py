@@ -1,7 +1,7 @@
 """Prove before anything is installed that a proposed app can start: what its program imports is in its lock.
 
-What the lock shows of the app goes into the proposal: which needs it has of the machine, and an older setuptools for
-packages that import pkg_resources.
+What the lock shows of the app goes into the proposal: what it lacks and what the locked libraries lack, which needs it
+has of the machine, and an older setuptools for packages that import pkg_resources.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ class StartResult:
     locked: LockResult
     missing: tuple[ReachedImport, ...]
     """What its program imports at its start, and that nothing brings."""
-    issues: tuple[Issue, ...] = ()
-    """All that is to be told: what was found and holds with the lock, that, and what the locked libraries lack."""
 
 
 def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) -> StartResult:
@@ -100,7 +98,15 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         [one.module for one in import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).modules],
     )
     remarks = tuple(f"{one.title}: {one.remedy}" for one in limits)
-    proposal = dataclasses.replace(proposal, issues=kept, remarks=(*proposal.remarks, *remarks))
+    trees = proposed.clone.trees
+    lacking = (
+        *((_issue(missing, trying),) if missing else ()),
+        *((_issue_of_builds(made),) if made else ()),
+        *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
+        *removed_interfaces.find(trees, versions),
+    )
+    kept = (*kept, *limits, *lacking)
+    proposal = dataclasses.replace(proposal, issues=(*kept, *more), remarks=(*proposal.remarks, *remarks))
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
         proposal = dataclasses.replace(
@@ -113,23 +119,12 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         except UnsatisfiableError:  # something of the lock requires a newer setuptools
             if not more:
                 raise
-            proposal = dataclasses.replace(proposal, sets=best.proposal.sets)
             more = tuple(dataclasses.replace(one, remedy="no lock has an older setuptools beside it") for one in more)
+            proposal = dataclasses.replace(proposal, sets=best.proposal.sets, issues=(*kept, *more))
             lock = lock_trials.renew(proposal, trying)
-    trees = proposed.clone.trees
-    found_issues = (
-        *kept,
-        *limits,
-        *((_issue(missing, trying),) if missing else ()),
-        *more,
-        *((_issue_of_builds(made),) if made else ()),
-        *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
-        *removed_interfaces.find(trees, versions),
-    )
     return StartResult(
         locked=dataclasses.replace(best, proposal=proposal, lock=lock),
         missing=(*missing, *made),
-        issues=found_issues,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from patchlock.catalogue.authoring import writing
-from patchlock.catalogue.proposals.findings import Proposal, ranked
+from patchlock.catalogue.proposals.findings import Issue, Proposal, ranked
 from patchlock.model.toml_text import item
 from patchlock.model.visible_text import visible_name
 
@@ -83,7 +83,7 @@ def _head(proposal: Proposal) -> str:
     facts = proposal.facts
     above = [
         *_comment(f"Proposed by `patchlock new-app {proposal.url}`. Read each line. What was found, and where:"),
-        *(line for issue in ranked(proposal.issues) for line in _comment(_told(issue.name, issue.found))),
+        *(line for issue in ranked(proposal.issues) for line in _comment(_told(issue))),
         *(line for remark in proposal.remarks for line in _comment(f"TODO: {remark}")),
         "",
     ]
@@ -110,10 +110,12 @@ def _head(proposal: Proposal) -> str:
     return _piece(above, {"app": _table(*rows)})
 
 
-def _told(name: str, found: Iterable[object]) -> str:
-    places = [str(one) for one in found]
+def _told(issue: Issue) -> str:
+    places = [str(one) for one in issue.found]
     more = [f"(and {len(places) - _SHOWN} more)"] if len(places) > _SHOWN else []
-    return "\n".join([f"{name}:", *(f"  {place}" for place in [*places[:_SHOWN], *more])])
+    return "\n".join(
+        [f"{issue.name}: {issue.title}; {issue.remedy}", *(f"  {place}" for place in [*places[:_SHOWN], *more])]
+    )
 
 
 def _others(word: str, others: list[str]) -> list[str]:
