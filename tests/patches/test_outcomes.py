@@ -148,8 +148,13 @@ def test_commit_message_tells_every_outcome_and_nothing_of_the_machine() -> None
 
 @pytest.mark.parametrize(
     ("outcomes", "text"),
-    [(OUTCOMES, "2 needed, 1 gone"), (OUTCOMES[1:2], "1 already fixed"), ((), "none")],
-    ids=["each-patch-once", "one", "none"],
+    [
+        (OUTCOMES, "2 needed, 1 not needed here"),
+        (OUTCOMES[1::-1], "1 needed"),
+        (OUTCOMES[1:2], "1 already fixed"),
+        ((), "none"),
+    ],
+    ids=["each-patch-once", "in-any-order", "one", "none"],
 )
 def test_patches_are_counted_by_outcome(outcomes: tuple[Outcome, ...], text: str) -> None:
     assert counted(outcomes) == text

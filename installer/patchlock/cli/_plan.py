@@ -246,7 +246,9 @@ def outcome_lines(outcomes: tuple[Outcome, ...], *, is_done: bool = False, is_ow
         is_done: the patches were applied just now.
         is_own: they are the user's own, which he wants in the tree.
     """
-    return _columns([(o.patch, _word(o, is_done, is_own), _where(o)) for o in _shown(outcomes)])
+    from patchlock.patches import outcomes as patches_outcomes
+
+    return _columns([(o.patch, _word(o, is_done, is_own), _where(o)) for o in patches_outcomes.shown(outcomes)])
 
 
 def outcome_summary(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> str:
@@ -254,8 +256,10 @@ def outcome_summary(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> 
 
     Args: as for `outcome_lines`.
     """
+    from patchlock.patches import outcomes as patches_outcomes
+
     rows: dict[tuple[str, int], list[Outcome]] = {}
-    for number, one in enumerate(_shown(outcomes)):
+    for number, one in enumerate(patches_outcomes.shown(outcomes)):
         is_plain = one.kind in _PLAIN and one.path is not None
         rows.setdefault((one.patch, -1 if is_plain else number), []).append(one)
     lines = []
@@ -272,29 +276,19 @@ def outcome_summary(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> 
 
 def outcome_counts(outcomes: tuple[Outcome, ...]) -> str:
     """Count patches in one line, by what is to be done; what has not gone well has a line of its own."""
-    shown = _shown(outcomes)
+    from patchlock.patches import outcomes as patches_outcomes
+
+    shown = patches_outcomes.shown(outcomes)
     plain = [one for one in shown if one.kind in _PLAIN or (one.kind is OutcomeKind.GONE and not _where(one))]
-    words: dict[str, str] = {}
-    for kind in (OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED, *OutcomeKind):
-        for one in plain:
-            if one.kind is kind:
-                words.setdefault(one.patch, _word(one, False, False))
     files = len({one.path for one in plain if one.kind in {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED}})
-    counts = [f"{count} {word}" for word, count in collections.Counter(words.values()).items()]
-    changed = [f"{files} file{'s' if files > 1 else ''} to change"] if files else []
-    whole = "; ".join(filter(None, [", ".join(counts), *changed]))
+    changed = f"; {files} file{'s' if files > 1 else ''} to change" if files else ""
+    whole = f"{patches_outcomes.counted(plain)}{changed}" if plain else ""
     rest = [(one.patch, _word(one, False, False), _where(one)) for one in shown if one not in plain]
     return "\n".join(filter(None, [whole, _columns(rest)]))
 
 
 _PLAIN = frozenset({OutcomeKind.NEEDED, OutcomeKind.ALREADY_OURS, OutcomeKind.FIXED_UPSTREAM, OutcomeKind.PARTLY_FIXED})
 """Outcomes of which the number of files says enough."""
-
-
-def _shown(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
-    """Leave out what patches find as they want it in files that other patches make: upstream has none of these."""
-    made = {one.path for one in outcomes if one.op == "add-file" and one.kind is not OutcomeKind.FIXED_UPSTREAM}
-    return [one for one in outcomes if one.kind is not OutcomeKind.FIXED_UPSTREAM or one.path not in made]
 
 
 def _columns(rows: Sequence[tuple[str, str, str]]) -> str:
@@ -306,8 +300,8 @@ def _columns(rows: Sequence[tuple[str, str, str]]) -> str:
 
 def _word(outcome: Outcome, is_done: bool, is_own: bool) -> str:
     """Say what became of a patch: the outcome's name, but where the moment has a better word."""
-    if outcome.kind is OutcomeKind.GONE:
-        return "finds nothing" if is_own else "not needed here"
+    if outcome.kind is OutcomeKind.GONE and is_own:
+        return "finds nothing"
     if outcome.kind is OutcomeKind.DRIFTED and outcome.detail.startswith(WAITS):
         return outcome.detail
     return "applied" if is_done and outcome.kind is OutcomeKind.NEEDED else outcome.kind.shown

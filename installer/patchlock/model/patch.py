@@ -38,7 +38,7 @@ class OutcomeKind(enum.Enum):
     @property
     def shown(self) -> str:
         """Its name for a person; what a patch wants may be there by upstream or by a patch before it."""
-        return "already fixed" if self is OutcomeKind.FIXED_UPSTREAM else self.value
+        return {"fixed upstream": "already fixed", "gone": "not needed here"}.get(self.value, self.value)
 
 
 NOTHING, WAITS, WITH_EDITS = "nothing there needs it", "waits for the conflict in", "with your edits"

@@ -25,6 +25,7 @@ APPLIED = frozenset(
 LEFT_AS_IT_IS = BLOCKING | {OutcomeKind.BROKEN, OutcomeKind.PASSED_OVER, OutcomeKind.LEFT_OUT}
 """Outcomes with which a patch has not touched a file that it may be for."""
 _UNREAD = frozenset({OutcomeKind.BROKEN, OutcomeKind.PASSED_OVER})
+_IDLE = frozenset({OutcomeKind.FIXED_UPSTREAM, OutcomeKind.GONE})
 
 
 def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[NormalizedName, tuple[str, ...]]:
@@ -98,16 +99,25 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
-def counted(outcomes: Iterable[Outcome]) -> str:
-    """Count patches by outcome for a summary: `5 needed, 1 already fixed`. Each patch counts once, by its first.
+def shown(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Leave out what patches find as they want it in files that other patches make: upstream has none of these."""
+    outcomes = tuple(outcomes)
+    made = {one.path for one in outcomes if one.op == "add-file" and one.kind is not OutcomeKind.FIXED_UPSTREAM}
+    return tuple(one for one in outcomes if one.kind is not OutcomeKind.FIXED_UPSTREAM or one.path not in made)
 
-    A file that is left as it is counts only for a patch that has no other; see `warnings`.
+
+def counted(outcomes: Iterable[Outcome]) -> str:
+    """Count patches by outcome for a summary: `5 needed, 1 already fixed`. Each patch counts once.
+
+    What it does in one file comes before what it finds done in another. A file that is left as it is counts only for
+    a patch that has no other; see `warnings`.
     """
+    order = sorted(OutcomeKind, key=lambda kind: (kind in _UNREAD, kind in _IDLE))
     first: dict[str, OutcomeKind] = {}
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.kind in _UNREAD):
+    for outcome in sorted(shown(outcomes), key=lambda one: order.index(one.kind)):
         first.setdefault(outcome.patch, outcome.kind)
-    kinds = [kind for kind in OutcomeKind if kind in first.values()]
-    return ", ".join(f"{list(first.values()).count(kind)} {kind.shown}" for kind in kinds) or "none"
+    kinds = [*first.values()]
+    return ", ".join(f"{kinds.count(kind)} {kind.shown}" for kind in order if kind in kinds) or "none"
 
 
 def warnings(patched: Patched) -> tuple[str, ...]:
