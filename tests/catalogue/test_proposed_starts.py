@@ -276,6 +276,29 @@ def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> 
     )
 
 
+OPTIONS = "import argparse\ndef options():\n    argparse.ArgumentParser().add_argument('--opt', required=True)\n"
+TRAINS = "def work():\n    options()\nif __name__ == '__main__':\n    work()\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "is_required"),
+    [
+        ("from net import *\n" + STARTS, False),
+        ("from net.train import work\n" + STARTS + "    work()\n", True),
+        ("from net import train\n" + STARTS + "    train.options()\n", True),
+    ],
+    ids=["only-imported", "called-through-another", "by-its-module"],
+)
+def test_program_requires_nothing_that_a_function_asks_for_which_it_does_not_call(
+    program: str, is_required: bool
+) -> None:
+    texts = {"net/__init__.py": "from .train import *\n", "net/train.py": OPTIONS + TRAINS}
+    found = started({"README.md": "`python go.py`", "go.py": program, **texts})[0]
+
+    assert found.command == ("python", "go.py")
+    assert ("it requires --opt (net/train.py:3)" in found.why) is is_required
+
+
 GROUP = "import click\nfrom a.tasks import make\nfrom a.web import run\n@click.group()\ndef cli():\n    pass\n"
 GROUP += 'cli.add_command(make)\nif __name__ == "__main__":\n    cli()\n'
 TASKS = 'import click\n@click.command()\n@click.option("-m", "--model", required=True)\ndef make(model):\n    pass\n'
@@ -334,6 +357,11 @@ def test_subcommand_is_kept_with_its_own_options_alone(readme: str, command: str
 )
 def test_options_choose_what_a_program_does(texts: dict[str, str], command: str) -> None:
     assert " ".join(started({"ui.py": STARTS, **texts})[0].command) == command
+
+
+def test_program_of_the_root_comes_before_one_among_scripts() -> None:
+    texts = {"README.md": "`python scripts/crop.py -i x`\n`python go.py`", "scripts/crop.py": STARTS, "go.py": STARTS}
+    assert [" ".join(one.command) for one in started(texts)] == ["python go.py", "python scripts/crop.py"]
 
 
 def test_commands_of_the_readme_and_scripts_of_the_project_come_before_those_of_other_documents() -> None:

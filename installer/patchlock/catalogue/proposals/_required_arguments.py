@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.patches.import_graph import Trees
+from patchlock.patches.import_graph import Trees, is_main
 
 SERVES = re.compile(
     rb"\.launch\(|\bstreamlit\b|uvicorn\.(?:run|Server)\(|\.serve_forever\(|\bapp\.run\(|run_simple\(|web\.run_app\("
@@ -19,6 +19,7 @@ _SHOWN = 5
 _EVERYWHERE = re.compile(r"(?<![\d.])0\.0\.0\.0(?![\d.])|\[::\]")
 _SEVERAL = re.compile(rb"(?m)^\s*@[\w.]*\bgroup\b|\b(?:add_command|add_typer|add_subparsers)\(")
 _COMMAND = re.compile(rb"(?m)^\s*@(?!click\b)[\w.]+\.command\b")
+_WORD = re.compile(rb"\w+")
 _UNKNOWN = re.compile(r"[<>{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
 
 
@@ -46,7 +47,7 @@ def read(
     given: list[str] = []
     changed: list[str] = []
     wanted: list[str] = []
-    for names, place in _all_required(trees, reached, arguments):
+    for names, place in _all_required(trees, reached, command, arguments):
         if any(word.partition("=")[0] in names for word in arguments):
             continue
         told = next((value for words in said if (value := _value(names, words)) is not None), None)
@@ -78,7 +79,7 @@ def subcommand(trees: Trees, reached: Sequence[PurePosixPath], said: Sequence[Se
 
 
 def _all_required(
-    trees: Trees, reached: Sequence[PurePosixPath], arguments: Sequence[str]
+    trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str], arguments: Sequence[str]
 ) -> list[tuple[tuple[str, ...], str]]:
     """List what the first file with required options requires; of a program with subcommands, what the given one does.
 
@@ -88,9 +89,27 @@ def _all_required(
         if _has_subcommands(path, trees):
             given = (found for name, found in _subcommands(trees, reached).items() if name in arguments)
             return [option for one, calls in list(given)[:1] for call in calls for option in _option(one, call)]
-        if found := [*_required(path, trees)]:
+        if found := [*_required(path, trees, reached, command)]:
             return found
     return []
+
+
+def _may_run(
+    path: PurePosixPath, module: ast.Module, trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str]
+) -> list[ast.stmt]:
+    """Give the statements of a file that may run: all of a program's own; of another no function that nobody names."""
+    dotted = ".".join(path.with_suffix("").parts).removesuffix(".__main__")
+    if str(path) in command or (command[1:2] == ("-m",) and dotted.endswith(command[2])):
+        return module.body
+    left = [one for one in module.body if not (isinstance(one, ast.If) and is_main(one.test))]
+    functions = [one for one in left if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    kept = [one for one in left if one not in functions]
+    named = {word for one in reached if one != path for word in _WORD.findall(trees.files[one])}
+    named |= {word for text in (*command, *map(ast.unparse, kept)) for word in _WORD.findall(text.encode())}
+    while more := [one for one in functions if one not in kept and one.name.encode() in named]:
+        kept += more
+        named |= {word for one in more for word in _WORD.findall(ast.unparse(one).encode())}
+    return kept
 
 
 def _has_subcommands(path: PurePosixPath, trees: Trees) -> bool:
@@ -120,15 +139,24 @@ def _first(call: ast.Call) -> str:
     return next((one.value for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)), "")
 
 
-def _required(path: PurePosixPath, trees: Trees) -> Iterator[tuple[tuple[str, ...], str]]:
+def _required(
+    path: PurePosixPath, trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """Give the options that a file's parser requires, each with its names; none where it has subcommands."""
     module = trees.of(path) if b"required" in trees.files[path] else None
-    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)] if module is not None else []
-    named = [(node.func.attr, node) for node in calls if isinstance(node.func, ast.Attribute)]
-    if any(name in {"add_subparsers", "add_typer"} for name, _ in named) or [n for n, _ in named].count("command") > 1:
+    if module is None or not any(_options(path, module.body)):
         return
-    for _, node in named:
-        yield from _option(path, node)
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    named = [node.func.attr for node in calls if isinstance(node.func, ast.Attribute)]
+    if any(name in {"add_subparsers", "add_typer"} for name in named) or named.count("command") > 1:
+        return
+    yield from _options(path, _may_run(path, module, trees, reached, command))
+
+
+def _options(path: PurePosixPath, statements: Sequence[ast.stmt]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for node in (node for one in statements for node in ast.walk(one)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from _option(path, node)
 
 
 def _option(path: PurePosixPath, node: ast.Call) -> Iterator[tuple[tuple[str, ...], str]]:

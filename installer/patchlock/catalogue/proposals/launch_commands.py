@@ -26,6 +26,8 @@ _ASIDE = re.compile(
     r"evaluat\w*|bench\w*|test\w*|lint|download\w*|install\w*|setup|build\w*|docs?|upload\w*|merge\w*|quantiz\w*|"
     r"dataset\w*|data|slice\w*|annotat\w*|mkdocs|pytest|client|hubconf|conftest|noxfile)(?=[/_.-]|$)"
 )
+_HELPS = re.compile(r"(?i)^(?:scripts?|tools?|utils?)/")
+"""Folders of programs beside the app's own."""
 _PLACEHOLDER = re.compile(r"[<>\[\]{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
 _PREPARES = re.compile(
     r"(?i)(?:init|initiali[sz]e|env|config\w*|setup|install\w*|create|login|download\w*|dl\w*|fetch|list|version|help)"
@@ -127,6 +129,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
             key not in first,
             key not in said,
             not made[key].serves,
+            bool(_HELPS.search(_named(key[0]))),
         )
     )
     return tuple(made[key] for key in ordered)
