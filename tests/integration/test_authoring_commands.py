@@ -91,7 +91,10 @@ def test_another_base_and_new_deleted_and_ignored_files(clone: Path, patchlock: 
         ("add-file", ["start.sh"]),
     ]
     assert "executable = true" in data["toml"]
-    assert data["notes"] == ["requirements.txt was deleted: no patch deletes a file; neutralise what uses it"]
+    assert data["notes"] == [
+        "requirements.txt was deleted: no patch deletes a file; neutralise what uses it",
+        "git ignores x.log: not looked at; for a patch that adds such a file, first `git add -f FILE`",
+    ]
 
 
 def test_two_folders_are_compared_without_git(tmp_path: Path, patchlock: Patchlock) -> None:

@@ -69,3 +69,26 @@ def test_what_no_patch_holds_is_told(
     found = edited_tree.read(source, base=None, base_folder=base if kind == "folder" else None)
     assert (dict(found.before), dict(found.after)) == ({}, {})
     assert found.notes == notes
+
+
+def test_what_git_ignores_is_named_by_its_topmost_folder(tmp_path: Path) -> None:
+    for name in (
+        "app/version.py",
+        "app/__pycache__/a.pyc",
+        "app/weights/a.bin",
+        "app/weights/b.bin",
+        "other/version.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("version.py\nweights/\n*.pyc\n")
+    (tmp_path / "app" / "old.py").touch()
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".gitignore", "app")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    (tmp_path / "app" / "new.py").write_text("x = 1\n")
+
+    found = edited_tree.read(tmp_path / "app", base=None, base_folder=None)
+
+    assert [str(path) for path in found.ignored] == ["version.py", "weights"]
+    assert [str(path) for path in found.after] == ["new.py"]

@@ -13,6 +13,7 @@ import click
 
 from patchlock.cli import _complete, _options, _output
 from patchlock.cli._paths import UserPath
+from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from patchlock.catalogue.authoring.assembly import Authored
@@ -77,10 +78,8 @@ def new_command(
     writing.require_readable(text, authored.patches, patches)
     if into is not None and text:
         _append(into, known, text)
-    notes = (*edits.notes, *authored.notes)
-    if authored.known:
-        count = "1 change is" if len(authored.known) == 1 else f"{len(authored.known)} changes are"
-        notes += (f"{count} already in {into} or its shared sets ({', '.join(authored.known)}): not written again",)
+    is_same = not (authored.patches or edits.notes or authored.notes or authored.known)
+    notes = (*edits.notes, *authored.notes, *_passed_over(authored, edits, into))
     if authored.patches:
         notes += tuple(_same_edits(used, unused, authored, edits, into))
     prose = [str(path) for path in authored.files if path.suffix.lower() in _PROSE]
@@ -98,13 +97,23 @@ def new_command(
         return _output.succeed("patch new", _data(authored, text, notes), wrong)
     if into is None:
         _output.file_text(text)
-    if not authored.patches and not notes:
+    if is_same:
         by_name = f"HEAD ({edits.base}); if your edits are committed, name upstream's commit: --base COMMIT"
         _output.echo(f"nothing differs from {edits.base if base or base_dir else by_name}", err=True)
-        return 0
     for line in _report(authored, edits.base, notes, into):
         _output.echo(line, err=True)
     return 1 if missed else 0
+
+
+def _passed_over(authored: Authored, edits: Edits, into: Path | None) -> Iterator[str]:
+    """Say which changes are not written again, and what git ignores, a sentence without full stop each."""
+    if authored.known:
+        count = "1 change is" if len(authored.known) == 1 else f"{len(authored.known)} changes are"
+        yield f"{count} already in {into} or its shared sets ({', '.join(authored.known)}): not written again"
+    if edits.ignored:
+        more = f" and {len(edits.ignored) - _REASONS} more" if len(edits.ignored) > _REASONS else ""
+        names = f"{', '.join(map(visible_name, map(str, edits.ignored[:_REASONS])))}{more}"
+        yield f"git ignores {names}: not looked at; for a patch that adds such a file, first `git add -f FILE`"
 
 
 def _shared_sets(into: Path | None, text: str) -> tuple[tuple[SharedSet, ...], tuple[SharedSet, ...]]:

@@ -14,6 +14,7 @@ from patchlock.worktree import manifest, trees, upstream_cache
 
 _LINK_MODE = "120000"
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules"})
+_IGNORED = ("--others", "--ignored", "--exclude-standard", "--directory")
 _MODE = "{} has another mode: no patch changes the mode of a file"
 _LINK = "{} is or was a link: no patch makes, changes or removes one"
 _TOO_LARGE = 8_000_000
@@ -32,6 +33,8 @@ class Edits:
     """What the tree is compared with, for a person."""
     notes: tuple[str, ...]
     """What was not looked at, a sentence without full stop each."""
+    ignored: tuple[PurePosixPath, ...] = ()
+    """Files and whole folders that git ignores, which were not looked at."""
     profile: str = ""
     """For which a clone was patched, "" where it was not."""
 
@@ -138,6 +141,7 @@ def _since_commit(source: Path, base: str) -> Edits:
         executable=executable if os.name == "posix" else frozenset(),
         base=f"commit {found.text[:12]}",
         notes=tuple(notes),
+        ignored=tuple(path for path in _listed(source, prefix.strip(), *_IGNORED) if not _SKIPPED & {*path.parts}),
         profile=applied.profile if applied else "",
     )
 
@@ -155,15 +159,18 @@ def _changed_links(
 
 def _present(source: Path, top: Path, prefix: str) -> dict[PurePosixPath, Path]:
     """Give the files and links that git knows or would know, from the edited folder."""
-    answer = upstream_cache.git(
-        "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--full-name", repository=source
-    ).stdout
     found = {}
-    for row in answer.split(b"\0"):
-        file = top / os.fsdecode(row)
-        if row and (file.is_file() or file.is_symlink()):
-            found[PurePosixPath(os.fsdecode(row).removeprefix(prefix))] = file
+    for path in _listed(source, prefix, "--cached", "--others", "--exclude-standard"):
+        file = top / prefix / path
+        if file.is_file() or file.is_symlink():
+            found[path] = file
     return found
+
+
+def _listed(source: Path, prefix: str, *options: str) -> Iterator[PurePosixPath]:
+    """Name what `git ls-files` lists of the edited folder, from there."""
+    answer = upstream_cache.git("ls-files", "-z", *options, "--full-name", repository=source).stdout
+    return (PurePosixPath(os.fsdecode(row).removeprefix(prefix)) for row in answer.split(b"\0") if row)
 
 
 def _blob_id(data: bytes, like: str) -> str:
