@@ -115,6 +115,9 @@ def test_since_compares_with_a_commit_and_resolves_nothing(
     assert face("lock", "--diff", "--since", "main", "--markdown", "--platform", "linux-x86_64").stdout == (
         "No lock is different.\n"
     )
+    done = face("lock", "--diff", "--since", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("is not a commit of the catalogue's repository") == 1
 
 
 @pytest.mark.parametrize(
@@ -275,6 +278,11 @@ def test_against_another_profile_says_what_its_lock_has_otherwise(face: Face) ->
     assert re.findall(r"^demo.*", done.stdout, re.MULTILINE) == [
         "demo × cpu × macos-arm64  different  lockfiles/demo/cpu.macos-arm64.txt"
     ]
+    refused = ("lock", "demo", "--diff", "--catalogue", str(ROOT), "--profile", "rocm-linux", "--against", "cpu")
+    assert face(*refused).stdout == (
+        "demo × rocm-linux × linux-x86_64  refused    demo cannot run on rocm-linux on linux-x86_64: ONNX Runtime 1.23 "
+        "and later have no ROCm provider\n"
+    )
     assert face(*words, "--against", "rocm-windows").stderr == (
         "error[usage]: there is nothing to compare: rocm-windows is for windows-amd64, and what you ask for is on "
         "linux-x86_64; name profiles of one platform with --profile and --against\n"

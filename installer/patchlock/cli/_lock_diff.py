@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from patchlock.locks.diff import Change, Difference
     from patchlock.locks.lock_request import Request
     from patchlock.locks.relock import CutOff
+    from patchlock.model.identities import CommitId
     from patchlock.model.lockfile import Lock
     from patchlock.model.profile import Profile
 
@@ -61,12 +62,17 @@ def show(
 
     Returns:
         0 where nothing is different, else 1; two profiles may be different, and a named one must not be refused.
+
+    Raises:
+        UsageError: there is no such commit, or nothing to compare.
     """
     from patchlock.core import uv
     from patchlock.locks import relock
+    from patchlock.operations import catalogue_at_commit
 
     if since is not None:
-        lines = [_line(request, lambda one: (_at(one, since), _committed(one))) for request in requests]
+        commit = catalogue_at_commit.commit_of(requests[0].catalogue.root, since)
+        lines = [_line(request, lambda one: (_at(one, commit), _committed(one))) for request in requests]
     elif against is not None:
         other, requests = _on_both(requests, against)
         lines = [
@@ -122,7 +128,7 @@ def _line(request: Request, locks: Callable[[Request], tuple[Lock | None, Lock |
     except RefusedError as error:
         found = relock.refused_status(request, error)
         is_left = found.state == "failed"
-        told = {"failed": found.reasons[0]} if is_left else {"refused": str(error)}
+        told = {"failed" if is_left else "refused": found.reasons[0]}
         return _Line(pair=pair, file=file, difference=None, code=found.code, **told)
     except PatchlockError as error:
         return _Line(pair=pair, file=file, difference=None, failed=str(error), code=error.code)
@@ -157,15 +163,13 @@ def _on_both(requests: Sequence[Request], against: str) -> tuple[Profile, list[R
     return other, found
 
 
-def _at(request: Request, revision: str) -> Lock | None:
+def _at(request: Request, commit: CommitId) -> Lock | None:
     """Read a lock as a commit of the catalogue's repository has it."""
     from patchlock.model import lockfile
     from patchlock.operations import catalogue_at_commit
 
-    root = request.catalogue.root
-    path = request.lock_name
-    text = catalogue_at_commit.read(root, catalogue_at_commit.commit_of(root, revision), path)
-    return None if text is None else lockfile.parse(text, f"{revision}:{path}")
+    text = catalogue_at_commit.read(request.catalogue.root, commit, request.lock_name)
+    return None if text is None else lockfile.parse(text, f"{commit[:12]}:{request.lock_name}")
 
 
 # --- how it is shown --------------------------------------------------------------------------------------------------
