@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from policy_values import package
+from sdists import info, sdist
 
 from patchlock.catalogue.proposals import (
     _gpu_packages,
@@ -37,10 +39,12 @@ from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import Submodule
+from patchlock.model.digests import sha256
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Expect
 from patchlock.model.text_files import SourceText, decode
+from patchlock.operations import _locked_needs
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
@@ -588,6 +592,7 @@ def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: st
         ("import numpy as np\na = np.bool\n", "numpy 1.26.0", [2]),
         ("import numpy as np\na = np.bool\n", "numpy 2.1.0", []),
         ("import librosa\nlibrosa.filters.mel(22050)\n", "librosa 0.10.0", [2]),
+        ("from torchvision.transforms.functional_tensor import rgb_to_grayscale\n", "torchvision 0.19.1", [1]),
         ("from transformers import AdamW\n", "transformers 4.50.0", [1]),
         ("from transformers import AdamW\n", "transformers 4.49.0", []),
         ("from transformers.generation_utils import GenerationMixin\n", "transformers 4.40.0", [1]),
@@ -602,6 +607,20 @@ def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: 
 
     assert [place.line for issue in found for place in issue.found] == wanted
     assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
+
+
+def test_interface_that_a_built_library_takes_and_the_lock_lacks_is_found(tmp_path: Path) -> None:
+    code = {"old/a.py": "from torchvision.transforms import functional_tensor\n", "PKG-INFO": info("old")}
+    packed = sdist(tmp_path, "old", "1.0", code).read_bytes()
+    place = tmp_path / "sdists" / sha256(packed) / "old-1.0.tar.gz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(packed)
+    locked = [package("old", "1.0", why="a · sdist", sha256=sha256(packed)), package("new", "1.0", why="a · sdist")]
+
+    trees = Trees(_locked_needs.sdist_code(locked, tmp_path))
+
+    (found,) = removed_interfaces.find(trees, {canonicalize_name("torchvision"): Version("0.19.1")})
+    assert list(map(str, found.found)) == ["old-1.0/old/a.py:1: from torchvision.transforms import functional_tensor"]
 
 
 def test_removed_interface_tells_where_both_releases_show_it() -> None:

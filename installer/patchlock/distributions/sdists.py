@@ -1,11 +1,11 @@
-"""Fetch an sdist by its sha256 and read the few static files that say what it requires; unpacks and runs nothing."""
+"""Fetch an sdist by its sha256 and read static files of it, such as say what it requires; unpacks and runs nothing."""
 
 from __future__ import annotations
 
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import unquote, urlsplit
@@ -42,8 +42,8 @@ def cached(sha256: Sha256, cache: Path) -> Path | None:
     return next(found, None)
 
 
-def static_files(archive: Path) -> Mapping[PurePosixPath, bytes]:
-    """Read those files of an sdist that `sdist_metadata.is_wanted` names, by their path from its top folder.
+def static_files(archive: Path, wanted: Callable[[PurePosixPath], bool] = is_wanted) -> Mapping[PurePosixPath, bytes]:
+    """Read some files of an sdist by their path from its top folder: those that say what it requires, or `wanted` ones.
 
     Raises:
         SdistError: it is not an archive, or a broken one.
@@ -52,7 +52,7 @@ def static_files(archive: Path) -> Mapping[PurePosixPath, bytes]:
     try:
         for name, size, file in _members(archive):
             path = PurePosixPath(*PurePosixPath(name).parts[1:])
-            if is_wanted(path) and size <= _LARGEST:
+            if wanted(path) and size <= _LARGEST:
                 with file() as opened:
                     found[path] = opened.read(_LARGEST)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:

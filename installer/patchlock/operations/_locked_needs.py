@@ -1,11 +1,11 @@
-"""Read from a lock what says which needs an app has of the machine: the files it brings, and what it builds."""
+"""Read from a lock what says which needs an app has: the files it brings, what it builds, and the code of that."""
 
 from __future__ import annotations
 
 import contextlib
 import tomllib
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -14,7 +14,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.catalogue.proposals.system_needs import Locked
 from patchlock.distributions import sdists, wheel_facts
 from patchlock.model.errors import SdistError
-from patchlock.model.lockfile import Lock
+from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.policy import wheel_tags
 
 
@@ -38,8 +38,7 @@ def read(lock: Lock, tables: Iterable[str], cache: Path) -> Locked:
     for package in lock.packages:
         sha256 = package.upstream.sha256
         if wheel_tags(package.upstream) is None:
-            there = (cache / "sdists" / sha256).glob("*")
-            found = next((path for path in there if path.name.endswith((".tar.gz", ".zip"))), None)
+            found = sdists.cached(sha256, cache)
             with contextlib.suppress(SdistError):
                 asked = sdists.build_tools(found) if found is not None else ()
                 tools[package.name] = tuple(tool for tool in asked if (package.name, tool) not in brought)
@@ -55,6 +54,18 @@ def read(lock: Lock, tables: Iterable[str], cache: Path) -> Locked:
             for name in one["names"]
         },
     )
+
+
+def sdist_code(packages: Iterable[LockedPackage], cache: Path) -> Mapping[PurePosixPath, bytes]:
+    """Read the Python files of locked sdists that are in the cache, each below its name and version."""
+    found: dict[PurePosixPath, bytes] = {}
+    for package in packages:
+        is_built = wheel_tags(package.upstream) is None
+        archive = sdists.cached(package.upstream.sha256, cache) if is_built else None
+        with contextlib.suppress(SdistError):
+            files = sdists.static_files(archive, lambda path: path.suffix == ".py") if archive is not None else {}
+            found |= {PurePosixPath(f"{package.name}-{package.version}", path): data for path, data in files.items()}
+    return found
 
 
 def _rows(rules: Iterable[dict[str, Any]], word: str) -> Iterator[dict[str, Any]]:

@@ -41,7 +41,7 @@ from patchlock.operations.lock_trials import LockResult
 from patchlock.operations.proposal_scratch import LockSettings
 from patchlock.operations.propose_app import ProposalResult
 from patchlock.patches import import_graph
-from patchlock.patches.import_graph import ReachedImport
+from patchlock.patches.import_graph import ReachedImport, Trees
 from patchlock.patches.ops.requirements.ops import SetRequirement
 
 _ROUNDS = 4
@@ -104,6 +104,7 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         *((_issue_of_builds(made),) if made else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
+        *removed_interfaces.find(Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions),
     )
     kept = (*kept, *limits, *lacking)
     proposal = dataclasses.replace(proposal, issues=(*kept, *more), remarks=(*proposal.remarks, *remarks))

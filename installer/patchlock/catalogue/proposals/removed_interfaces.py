@@ -1,4 +1,4 @@
-"""What an app calls and the locked release of a library does not have any more; pure."""
+"""What code calls and the locked release of a library does not have any more; pure."""
 
 from __future__ import annotations
 
@@ -104,6 +104,14 @@ _REMOVED = (
         names=("stft",),
         keyword="!return_complex",
         instead="say return_complex=True, and take torch.view_as_real of the answer",
+    ),
+    RemovedInterface(
+        library="torchvision",
+        before="0.16.2",
+        since="0.17.0",
+        file="torchvision/transforms/functional_tensor.py",
+        names=("transforms.functional_tensor",),
+        instead=_below("torchvision", "0.17", "take torchvision.transforms.functional"),
     ),
     RemovedInterface(
         library="numpy",
@@ -391,7 +399,7 @@ _MODULES: Mapping[str, str] = {"pillow": "PIL"}
 
 
 def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
-    """Say what the app calls that is gone from the locked libraries."""
+    """Say what code calls that is gone from the locked libraries: an app's, or that of what is built for it."""
     rows = [
         row
         for row in _REMOVED
