@@ -29,6 +29,7 @@ from patchlock.catalogue.proposals import (
     removed_interfaces,
     requirement_choice,
     requirement_repairs,
+    run_time_installs,
     submodules,
     system_needs,
 )
@@ -621,6 +622,27 @@ def test_interface_that_a_built_library_takes_and_the_lock_lacks_is_found(tmp_pa
 
     (found,) = removed_interfaces.find(trees, {canonicalize_name("torchvision"): Version("0.19.1")})
     assert list(map(str, found.found)) == ["old-1.0/old/a.py:1: from torchvision.transforms import functional_tensor"]
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("pip.main(['install', '--user', 'ffmpeg-python'])", "ffmpeg-python"),
+        ("os.system('pip install gfpgan==1.3 Av_Wheel[x]>=2')", "gfpgan, Av_Wheel"),
+        ("subprocess.run([sys.executable, '-m', 'pip', 'install', package, 'one'])", "one"),
+        ("os.system('pip install -U torch')", ""),
+        ("os.system('pip install -r more.txt')", ""),
+        ("os.system(\"pip install 'git+https://host/one'\")", ""),
+        ("os.system('python setup.py develop')", ""),
+    ],
+)
+def test_what_is_no_longer_installed_as_the_app_runs_and_not_locked_is_told(call: str, names: str) -> None:
+    place = Finding(path=PurePosixPath("a.py"), line=2, text=call)
+    issue = Issue(name="no-run-time-pip", title="t", means="m", found=(place,), remedy="r")
+
+    told = run_time_installs.remarks([issue], {canonicalize_name("torch")})
+
+    assert [one.partition(" as it runs")[0] for one in told] == ([f"a.py:2 would install {names}"] if names else [])
 
 
 def test_removed_interface_tells_where_both_releases_show_it() -> None:

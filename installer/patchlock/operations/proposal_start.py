@@ -24,6 +24,7 @@ from patchlock.catalogue.proposals import (
     pkg_resources_users,
     python_limits,
     removed_interfaces,
+    run_time_installs,
     shared_sets,
     submodules,
 )
@@ -97,14 +98,16 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         proposed.asked,
         [one.module for one in import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).modules],
     )
-    remarks = tuple(f"{one.title}: {one.remedy}" for one in limits)
+    remarks = (*(f"{one.title}: {one.remedy}" for one in limits), *run_time_installs.remarks(kept, versions))
     trees = proposed.clone.trees
     lacking = (
         *((_issue(missing, trying),) if missing else ()),
         *((_issue_of_builds(made),) if made else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
-        *removed_interfaces.find(Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions),
+        *removed_interfaces.find(
+            Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions
+        ),
     )
     kept = (*kept, *limits, *lacking)
     proposal = dataclasses.replace(proposal, issues=(*kept, *more), remarks=(*proposal.remarks, *remarks))

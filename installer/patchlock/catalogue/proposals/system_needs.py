@@ -54,7 +54,7 @@ _SIGNS = (
         # openai-whisper reads audio with the program: https://github.com/openai/whisper/blob/v20250625/whisper/audio.py
         modules=("pydub", "ffmpeg", "audioread", "torchcodec", "moviepy", "whisper"),
         words=r"\bffmpeg\b",
-        why="audio that is no WAV is read and written through it",
+        why="video, and audio that is no WAV, is read and written through it",
         programs=("ffmpeg", "ffprobe"),
         beside=("whisper.tokenizer", "whisper.normalizers"),
     ),
