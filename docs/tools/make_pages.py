@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import relpath
@@ -352,11 +353,15 @@ def troubles_page(troubles: Iterable[Trouble]) -> Iterator[str]:
     yield "# Known problems"
     yield (
         "What `patchlock doctor` recognises on a machine or in an error message. It prints the code in brackets, and "
-        "fills in `{app}` and `{python}`: the app, and the Python of its environment."
+        "fills in `{app}` and `{python}`: the app, and the Python of its environment. It knows more messages than are shown "
+        'here: give it yours with `patchlock doctor --says "THE ERROR"`.'
     )
     for one in troubles:
         yield f"## {one.name}"
         yield f"**{_cell(one.title[:1].upper() + one.title[1:])}.** {_cell(one.why)}"
+        signs = tomllib.loads((ROOT / "profiles/troubles" / f"{one.name}.toml").read_text(encoding="utf-8"))["sign"]
+        if texts := {text: None for sign in signs for says in sign.get("says", ()) if (text := _plain(says))}:
+            yield f"Messages: {', '.join(f'`{text}`' for text in texts)}"
         for remedy in one.remedies:
             system = "In PowerShell on Windows" if remedy.shell == "powershell" else "In a terminal"
             needs = f" (needs {', '.join(NEEDS[need] for need in remedy.needs)})" if remedy.needs else ""
@@ -364,6 +369,17 @@ def troubles_page(troubles: Iterable[Trouble]) -> Iterator[str]:
             if remedy.commands:
                 yield "\n".join([f"```{remedy.shell}", *remedy.commands, "```"])
         yield f"Facts from: {', '.join(map(_linked, one.sources))}"
+
+
+def _plain(pattern: str) -> str:
+    """Give one text that a pattern stands for; "" where that is not easily told."""
+    text = re.sub(r"\(\?\w*:(.*)\)$", r"\1", pattern).removeprefix("^").removesuffix("$")
+    text = re.sub(r"(\.|\\[wWdDsS])[*+]\??", "…", text)
+    text = re.sub(r"\(([^()|]+)(\|[^()]*)?\)(?![?*+])", r"\1", text)  # the first of several
+    text = re.sub(r"\[(\w)\w\]", r"\1", text).strip("…^$")
+    if re.search(r"[\\^$.|?*+()\[\]{}`]", re.sub(r"\\\W", "", text)):
+        return ""
+    return re.sub(r"\\(\W)", r"\1", text)
 
 
 def errors_by_code(text: str) -> str:

@@ -340,7 +340,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
         "Runs on": (on, "CPU" if on.startswith("CPU") else "GPU"),  # also with ONNX models on a card
         "Proved": (_info.proof(seen),),
         "Models": (short_text(_models(seen)),),
-        "Memory": (f"{memory} (too much)", "too much") if lacks else (memory, size),
+        "Memory": (f"{memory} (too much)", "too much") if lacks else (memory,),
         "Installed": (installed,),
     }
 

@@ -15,7 +15,10 @@ from patchlock.model.package_managers import System
 _LIKE = {"pop": "ubuntu debian", "linuxmint": "ubuntu debian", "rocky": "rhel fedora", "steamos": "arch"}
 """Distribution → what it is like, as its os-release says; a recording has the id alone."""
 _HELPERS = {"linux": frozenset({"sudo"}), "windows": frozenset({"winget"}), "macos": frozenset({"brew"})}
-_HOMES = {"windows": (r"$env:LOCALAPPDATA\patchlock", "$env:USERPROFILE", "\\")}
+_HOMES = {
+    "macos": ("~/Library/Application Support/patchlock", "~", "/"),
+    "windows": (r"$env:LOCALAPPDATA\patchlock", "$env:USERPROFILE", "\\"),
+}
 _HOME = ("~/.local/share/patchlock", "~", "/")
 """Where patchlock's home lies, the user's, and what stands between the names of folders."""
 _USER = "$USER"
