@@ -117,7 +117,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         fork_of=other.upstream if other else None,
     )
     outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator)
-    committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
+    is_users = is_there and tree.is_clone
+    committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
     idle = _own_idle(wanted, patched)
     lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
     if not moved.left_by_git:
