@@ -160,7 +160,9 @@ ensure = [{{ check = "contains", text = "choose()" }}]
     assert "`patch undo` leaves those there; get the rest with" in apply(fresh, wanted).warnings[0]
     told = committed_patches.told(trees.open_tree(fresh))
     way = f"`git -C {fresh} fetch --unshallow`, then `patchlock patch apply --patches {wanted.origin} --source {fresh}`"
-    assert told.startswith(f"your last commit has the patches of test, and they stay: {way} and `patchlock patch undo")
+    assert told.startswith(
+        f"your last commit has the patches of patches.toml, and they stay: {way} and `patchlock patch undo"
+    )
     git(fresh, "fetch", "-q", "--unshallow")
     apply(fresh, wanted)
     undo(fresh)

@@ -139,7 +139,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             outcomes=outcomes,
             failures=patched.failures,
             advisory=tuple(sorted(patched.advisory)),
-            committed=(other.profile or wanted.name) if other and is_kept else "",
+            committed=(other.profile or Path(wanted.origin).name) if other and is_kept else "",
             followed=histories.fetched(tree.root, wanted.url, wanted.branch) if tree.is_clone else "",
             lost=lost,
         )
