@@ -448,6 +448,21 @@ ensure = [{ check = "no-string", value = "cuda" }]
 """
 
 
+def test_edit_that_patches_of_some_profiles_make_is_written_for_all() -> None:
+    path = PurePosixPath("m.py")
+    edit = {path: b'x = load("cuda")\n'}, {path: b'x = load("cpu")\n'}
+    metal = CPU.replace('"cpu"', '"mps"')
+    known = patches(**{"on-cpu": f'profiles = ["cpu"]{CPU}', "on-metal": f'profiles = ["mps-macos"]{metal}'})
+    made = assembly.author(*edit, known=known)
+    assert (made.known, [one.patch.op_name for one in made.patches]) == ((), ["replace-expression"])
+    remove = "remove the new patch, or give it other `profiles`"
+    assert made.notes == (
+        f"on-cpu does what cpu does, for cpu alone: {remove}",
+        f"on-metal does something else in lines of cpu, for mps-macos alone: {remove}",
+    )
+    assert assembly.author(*edit, known=known, profile="cpu").known == ("on-cpu",), "the tree has that patch"
+
+
 @pytest.mark.parametrize("known", [(), patches(cpu=CPU)], ids=["of-this-run", "that-was-there"])
 def test_lines_that_other_patches_change_are_no_context_of_a_diff(known: tuple[Patch, ...]) -> None:
     path = PurePosixPath("m.py")

@@ -241,20 +241,21 @@ def test_rule_of_a_build_that_no_lock_has_is_a_warning(world: World, patchlock: 
     def states(name: str, version: str) -> str:
         return f'[[metadata]]\nname = "{name}"\nversion = "{version}"\nrequires = []\nbuild = ["maker"]\n{said}'
 
-    used = f'[[build]]\nnames = ["widget"]\n{said}{states("widget", "3.2")}'
+    visited = states("widget", "3.1")  # `lock` may need it to choose 3.2
+    used = f'[[build]]\nnames = ["widget"]\n{said}{states("widget", "3.2")}{visited}'
     ask(world, b"alpha==9.0\nbeta\nwidget\n", tmp_path, used)
     assert patchlock("lock", "mini").returncode == 0
     assert _warnings(patchlock) == {}
-    idle = f'[[build]]\nnames = ["nothing"]\nplatforms = ["{host()}"]\n{said}{states("widget", "3.1")}'
+    idle = f'[[build]]\nnames = ["nothing"]\nplatforms = ["{host()}"]\n{said}{states("gadget", "3.1")}'
     ask(world, b"alpha==9.0\nbeta\nwidget\n", tmp_path, used + idle)
     assert _warnings(patchlock) == {}  # a lock of today may have a use for them
     assert patchlock("lock", "mini").returncode == 0
     lines = world.app.read_text().splitlines()
     build = next(i for i, line in enumerate(lines, 1) if "nothing" in line) - 1
-    metadata = next(i for i, line in enumerate(lines, 1) if '"3.1"' in line) - 2
+    metadata = next(i for i, line in enumerate(lines, 1) if '"gadget"' in line) - 1
     told = [
         f"[[build]] of nothing (patches/mini/app.toml:{build}): no lock has it as an sdist; remove it",
-        f"[[metadata]] of widget 3.1 (patches/mini/app.toml:{metadata}): no lock has that; remove it",
+        f"[[metadata]] of gadget 3.1 (patches/mini/app.toml:{metadata}): no lock has it; remove it",
     ]
     assert _warnings(patchlock) == {"rules": told}
     done = patchlock("check", "--offline")

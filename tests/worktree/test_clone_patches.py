@@ -13,8 +13,9 @@ from test_engine import PIN, patches
 
 from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
 from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.launchers import Starter
 from patchlock.model.patch import OutcomeKind
-from patchlock.worktree import clone_patches, committed_patches, manifest, trees
+from patchlock.worktree import clone_patches, committed_patches, hooks, manifest, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -418,6 +419,15 @@ def test_shallow_clone_of_a_fork_asks_for_the_commits_that_it_lacks(clone: Path,
     done = clone_patches.apply(tree, wanted, tmp_path / "cache")
     assert done is not None
     assert (done.moved.written, [outcome.kind for outcome in done.outcomes]) == ((), [OutcomeKind.NEEDED])
+
+
+def test_hooks_are_not_written_where_they_have_nothing_to_renew(clone: Path) -> None:
+    starter = Starter(program="patchlock", arguments=(), variables={}, anchor=sys.executable)
+    with pytest.raises(NotPatchedError) as caught:
+        hooks.install(trees.open_tree(clone), starter, ["patch", "apply"], "patchlock patch apply demo")
+    assert caught.value.what == "no patches are applied there yet, and the hooks only renew those that are"
+    assert caught.value.remedy == "run `patchlock patch apply demo`, then this again"
+    assert not (clone / ".git" / "hooks" / "post-merge").exists()
 
 
 def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:

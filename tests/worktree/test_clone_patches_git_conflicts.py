@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
-from test_clone_patches import CHOOSE, FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
+from test_clone_patches import CHOOSE, FILE, HELPER, PATCHED, USE, WANTED, apply, clone, commit, git, read, upstream
 from test_engine import patches
 from test_moves_as_git import files_of, refused, state
 
@@ -445,6 +445,32 @@ def test_conflict_of_patches_that_another_clone_has_committed_is_resolved(
     assert git(fork, "status", "--short") == ""
     assert read(fork) == PATCHED.replace("line1 = 1", "line1 = 'mine'").replace("choose()", "pick(choose(), 2)")
     assert not (fork / "gone.py").exists()
+
+
+@pytest.mark.parametrize(("words", "_side"), JOINS[:2])
+def test_later_edit_of_a_file_that_a_patch_has_made_is_kept_after_a_conflict(
+    clone: Path, upstream: Path, words: tuple[str, ...], _side: str
+) -> None:
+    made = patches(helper=HELPER, use=USE)
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    wanted = dataclasses.replace(WANTED, patches=made, origin=str(clone.resolve() / "patches.toml"))
+    clone_patches.apply(trees.open_tree(clone), wanted, clone.parent / "cache")
+    commit(clone)
+    commit(clone, helper=(mine := read(clone, "helper") + "mine = 1\n"))
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone.parent, "clone", "-q", str(clone), "fork")
+    fork = clone.parent / "fork"
+    git(fork, "remote", "add", "upstream", str(upstream))
+    git(fork, "fetch", "-q", "upstream")
+    git(fork, *words, allowed=(1,))
+    wanted = dataclasses.replace(wanted, origin=str(fork.resolve() / "patches.toml"))
+    for goes_on in (True, False):
+        done = clone_patches.apply(trees.open_tree(fork), wanted, clone.parent / "cache")
+        assert done is not None
+        assert (done.moved.conflicts, done.moved.left_by_git) == ((), ())
+        if goes_on:
+            git(fork, "-c", "core.editor=true", words[0], "--continue")
+    assert (read(fork, "helper"), git(fork, "status", "--short")) == (mine, "")
 
 
 REWRITTEN = ("1,,2,p,3,,4,p,cuda,,6,p,7,r,8,,9,r", "0,r,20,p,40,,pick,,3,,2,p,12,p,9,r,7,r")

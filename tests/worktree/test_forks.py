@@ -133,6 +133,42 @@ def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone
     assert read(fresh) == FILE
 
 
+@pytest.mark.parametrize("reverted", [False, True], ids=["whole", "one-reverted"])
+def test_committed_patches_of_a_file_come_out_once_a_shallow_clone_has_its_history(
+    clone: Path, tmp_path: Path, reverted: bool
+) -> None:
+    chooses = """
+op = "replace-text"
+paths = ["{}.py"]
+old = 'device = "cuda"'
+new = "device = choose()"
+ensure = [{{ check = "contains", text = "choose()" }}]
+"""
+    commit(clone, other=FILE, third=FILE)
+    git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    commit(clone, app=PATCHED, other=PATCHED, third=PATCHED)
+    if reverted:
+        commit(clone, third=FILE)
+    git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), "fresh")
+    fresh = tmp_path / "fresh"
+    wanted = dataclasses.replace(
+        WANTED,
+        origin=str(fresh.resolve() / "patches.toml"),
+        patches=patches(**{name: chooses.format(name) for name in ("app", "other", "third")}),
+    )
+    assert "`patch undo` leaves those there; get the rest with" in apply(fresh, wanted).warnings[0]
+    told = committed_patches.told(trees.open_tree(fresh))
+    way = f"`git -C {fresh} fetch --unshallow`, then `patchlock patch apply --patches {wanted.origin} --source {fresh}`"
+    assert told.startswith(
+        f"your last commit has the patches of patches.toml, and they stay: {way} and `patchlock patch undo"
+    )
+    git(fresh, "fetch", "-q", "--unshallow")
+    apply(fresh, wanted)
+    undo(fresh)
+    assert [read(fresh, name) for name in ("app", "other", "third")] == [FILE] * 3
+
+
 def test_patches_of_two_commits_are_those_of_the_profile_that_explains_both(clone: Path) -> None:
     metal = ("metal", patches(helper=HELPER))
     cpu = dataclasses.replace(WANTED, profile="cpu", patches=patches(helper=HELPER, use=USE), others=(metal,))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
-from test_clone_patches import WANTED, clone, commit, git, upstream
+from test_clone_patches import CHOOSE, WANTED, clone, commit, git, upstream
 from test_engine import patches
 
 from patchlock.model.identities import Sha256
+from patchlock.patches import edited_file, engine
 from patchlock.worktree import _journal, clone_patches, move, trees
 from patchlock.worktree.upstream_files import PatchSet
 
@@ -133,6 +134,15 @@ def test_edit_in_a_place_of_several_lines_names_its_patch_and_those_that_need_it
     [told] = done.warnings
     assert told.startswith("a patch replaced your edit at app.py:3 ('mine',): load; "), "not `last`, which is elsewhere"
     assert told.endswith(" --without load --without renamed` brings yours back")
+
+
+def test_patch_that_replaces_the_edit_is_named_and_not_one_with_a_nearer_place() -> None:
+    text, path = b'def f():\n    x = load("cuda")\n    log("old")\n', PurePosixPath("app.py")
+    off = 'op = "disable-function"\npaths = ["app.py"]\nafter = ["choose"]\nfunction = "f"\n'
+    made = patches(choose=CHOOSE, off=f'{off}ensure = [{{ check = "disabled", function = "f" }}]\n')
+    done = edited_file.apply(made, engine.apply(made, {path: text}), path, text.replace(b"old", b"mine"))
+    assert done is not None
+    assert [(edit.line, edit.patches) for edit in done.replaced] == [(3, ("off",))]
 
 
 def test_comment_of_the_user_stays_and_his_version_comes_back(edited: Path) -> None:

@@ -73,7 +73,7 @@ def new_command(
     used, unused = _shared_sets(into, known)
     shared = (patch for one in used for patch in one.patches)
     patches = (*(patch for patch in shared if not patch.profiles or edits.profile in patch.profiles), *patches)
-    authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken, patches)
+    authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken, patches, edits.profile)
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches, patches)
     if into is not None and text:

@@ -488,8 +488,8 @@ def _moved(moved: Moved) -> dict[str, object]:
 
 def _kept(tree: Tree, moved: Moved) -> str:
     kept = [*moved.merged, *moved.kept]
-    edits = "your other edits" if moved.replaced else "your edits"
-    told = f"; {edits} are kept in {', '.join(map(str, kept))}" if kept else ""
+    lost = ", but for those of the warning" if moved.replaced else ""
+    told = f"; your edits are kept in {', '.join(map(str, kept))}{lost}" if kept else ""
     if moved.unstaged:
         verb = "is" if len(moved.unstaged) == 1 else "are"
         names = command_lines.joined(map(str, moved.unstaged))

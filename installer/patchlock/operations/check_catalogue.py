@@ -86,7 +86,7 @@ def cases(app: App, wanted: PatchTestRequest) -> CatalogueFinding:
     count = f"{len(tried.cases)} case{'' if len(tried.cases) == 1 else 's'}"
     return CatalogueFinding(
         what="cases",
-        says=f"{count}, for {with_case} of {len(app.patches)} patches",
+        says=f"{count} of its own; {with_case} of {len(app.patches)} patches covered, those of shared sets included",
         problems=(*problems, *tried.together, *unexplained),
     )
 
@@ -193,8 +193,9 @@ def rules(requests: Sequence[Request]) -> CatalogueFinding:
         unused += [f"[[build]] of {name} ({build.origin}): no lock has it as an sdist; remove it" for name in idle]
     for one in stated:
         packages = _packages(locks, one.profiles, ())
-        if packages is not None and (one.name, one.version) not in {(p.name, p.version) for p in packages}:
-            unused.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
+        # A resolver may ask for a version that it does not choose.
+        if packages is not None and one.name not in {p.name for p in packages}:
+            unused.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has it; remove it")
     for recipe in app.recipes:
         packages = _packages(locks, recipe.profiles, recipe.platforms)
         if packages is not None and not any(_is_built(one, recipe) for one in packages):

@@ -27,7 +27,7 @@ class ReplacedEdit:
     """1-based, in the user's version."""
     text: str
     patches: tuple[str, ...]
-    """Ids: those with a place that begins here, else nearest above it, else nearest below."""
+    """Ids: those that replace it alone, else those with a place here, else nearest above it, else nearest below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def apply(
     open_places = {o.patch: len(o.sites) for o in upstreams.outcomes if o.path == path and o.kind in APPLIED}
     return EditedFile(
         data=after,
-        replaced=tuple(replaced_lines(path, upstream, data, after, patched.outcomes)),
+        replaced=tuple(replaced_lines(path, upstream, data, after, patched.outcomes, concerned, evaluator)),
         has_part=any(
             outcome.kind is OutcomeKind.FIXED_UPSTREAM
             or (outcome.kind is OutcomeKind.PARTLY_FIXED and len(outcome.sites) < open_places[outcome.patch])
@@ -133,7 +133,13 @@ def _is_place_edited(change: FileChange, outcome: Outcome, data: bytes) -> bool:
 
 
 def replaced_lines(
-    path: PurePosixPath, upstream: bytes, data: bytes, after: bytes, outcomes: Iterable[Outcome]
+    path: PurePosixPath,
+    upstream: bytes,
+    data: bytes,
+    after: bytes,
+    outcomes: Iterable[Outcome],
+    patches: Iterable[Patch],
+    evaluator: Evaluator,
 ) -> Iterator[ReplacedEdit]:
     """Name the user's lines with words of his own that are not in the patched file any more.
 
@@ -143,16 +149,30 @@ def replaced_lines(
         data: the user's version.
         after: that, patched.
         outcomes: of the patches.
+        patches: these, and perhaps others.
+        evaluator: whom to ask.
     """
+    lost = _lost(path, upstream, data, after)
+    if not lost:
+        return
+    mine, changing = _lines(path, data), {o.patch: o.sites for o in outcomes if o.path == path and o.sites}
+    alone = {}
+    for patch in (patch for patch in patches if patch.id in changing):
+        made = engine.apply((patch,), {path: data}, evaluator=evaluator).changes
+        alone[patch.id] = _lost(path, upstream, data, next((one.after for one in made if one.path == path), data))
+    for number in lost:
+        at = number + 1  # a place is known by its first line, and may go on below
+        far = {patch: min((site.line > at, abs(site.line - at)) for site in sites) for patch, sites in changing.items()}
+        ids = [patch for patch, numbers in alone.items() if number in numbers]
+        ids = ids or [patch for patch, way in far.items() if way == min(far.values())]
+        yield ReplacedEdit(path=path, line=at, text=mine[number].strip(), patches=tuple(ids))
+
+
+def _lost(path: PurePosixPath, upstream: bytes, data: bytes, after: bytes) -> list[int]:
+    """Give the numbers of the user's lines, from 0, of whose own words a patched file lacks one in their place."""
     old, mine, new = (_lines(path, version) for version in (upstream, data, after))
     own = {number: _words(mine[number]) - _words(*lines) for number, lines in _changed(mine, old)}
-    changing = [outcome for outcome in outcomes if outcome.path == path and outcome.sites]
-    for number, lines in _changed(mine, new):
-        if own.get(number, Counter()) - _words(*lines):
-            at = number + 1  # a place is known by its first line, and may go on below
-            far = {o.patch: min((site.line > at, abs(site.line - at)) for site in o.sites) for o in changing}
-            ids = [patch for patch, way in far.items() if way == min(far.values())]
-            yield ReplacedEdit(path=path, line=number + 1, text=mine[number].strip(), patches=tuple(ids))
+    return [number for number, lines in _changed(mine, new) if own.get(number, Counter()) - _words(*lines)]
 
 
 def _changed(mine: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:

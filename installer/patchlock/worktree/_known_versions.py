@@ -111,7 +111,7 @@ def bases(
     Where patches are taken out, a line that he has chosen himself may be as far from both: then its words decide.
     """
     found: dict[PurePosixPath, Entry | None] = {}
-    unknown: dict[PurePosixPath, list[Entry]] = {}
+    unknown: dict[PurePosixPath, list[Entry | None]] = {}
     for path in changed:
         known = others.get(path) or versions.of_path(path)
         have = mine.get(path)
@@ -125,15 +125,17 @@ def bases(
         elif same := next((entry for entry in known if entry and entry.blob == have.blob), None):
             found[path] = same  # the user has changed its mode
         else:
-            unknown[path] = list(dict.fromkeys(entry for entry in known if entry and entry.is_file))
-    read = (entry for path, entries in unknown.items() for entry in (mine[path], *entries) if entry.is_file)
+            files = list(dict.fromkeys(entry for entry in known if entry and entry.is_file))
+            made = new.get(path)  # a file that only patches have made may be committed, and edited since
+            unknown[path] = [*files] if any(known) or made is None or not made.is_file else [None, made]
+    read = (entry for path, entries in unknown.items() for entry in (mine[path], *entries) if entry and entry.is_file)
     data = trees.contents(tree.repository, read)
     for path, candidates in unknown.items():
         if not mine[path].is_file or not candidates:
             known = [*candidates, *(others.get(path) or versions.of_path(path))]
             found[path] = next((entry for entry in known if entry), None)
             continue
-        contents = [data[entry.blob] for entry in candidates]
+        contents = [data[entry.blob] if entry else b"" for entry in candidates]
         nearest, *_ = _merge.by_nearness(data[mine[path].blob], contents, by_characters=takes_out)
         found[path] = candidates[contents.index(nearest)]
     return found

@@ -117,7 +117,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         fork_of=other.upstream if other else None,
     )
     outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator)
-    committed = upstream_files.replaced_commits(tree, wanted, upstream, patched) if is_there and tree.is_clone else ()
+    is_users = is_there and tree.is_clone
+    committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
     idle = _own_idle(wanted, patched)
     lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
     if not moved.left_by_git:
@@ -138,7 +139,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             outcomes=outcomes,
             failures=patched.failures,
             advisory=tuple(sorted(patched.advisory)),
-            committed=other.profile if other and is_kept else "",
+            committed=(other.profile or Path(wanted.origin).name) if other and is_kept else "",
             followed=histories.fetched(tree.root, wanted.url, wanted.branch) if tree.is_clone else "",
             lost=lost,
         )

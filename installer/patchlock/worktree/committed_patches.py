@@ -73,7 +73,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     if found:
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
         return best if _is_forks(tree, wanted, commit, best, evaluator) else None
-    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None and (wanted.profile or not own):
+    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None:
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
@@ -322,9 +322,11 @@ def told(tree: Tree) -> str:
     target, known = without(tree, applied)[0], manifest.read(tree)
     if known is not None and known.committed and target == head:
         source = f"--source {command_lines.quoted(str(tree.root))}"
-        of = f" --catalogue {command_lines.quoted(known.origin)}" if known.origin else ""
+        origin = command_lines.quoted(known.origin)
+        which = f"{known.name} --profile {known.committed}" if known.profile else f"--patches {origin}"
+        of = f" --catalogue {origin}" if known.profile and known.origin else ""
         get = f"{_unshallow(tree)}, then " if _is_shallow(tree) else ""
-        again = f"`patchlock patch apply {known.name} --profile {known.committed} {source}{of}`"
+        again = f"`patchlock patch apply {which} {source}{of}`"
         way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
         return f"your last commit has the patches of {known.committed}, and they stay: {way}"
     if not _branch_state.has_committed(tree, applied, head):

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from patchlock.core.atomic_files import atomic_write
-from patchlock.model.errors import HookTakenError
+from patchlock.model.errors import HookTakenError, NotPatchedError
 from patchlock.model.launchers import Starter
 from patchlock.worktree import trees
-from patchlock.worktree.move import APPLIED
+from patchlock.worktree.move import APPLIED, applied
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import git
 
@@ -70,8 +70,15 @@ def install(tree: Tree, starter: Starter, arguments: Sequence[str], shown: str) 
         git's hooks, which call the script of this worktree.
 
     Raises:
+        NotPatchedError: nothing is applied there yet.
         HookTakenError: a hook of somebody else's stands there; the message has the line that is to be added to it.
     """
+    if applied(tree) is None:
+        raise NotPatchedError(
+            "no patches are applied there yet, and the hooks only renew those that are",
+            where=str(tree.root),
+            remedy=f"run `{shown}`, then this again",
+        )
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(starter.variables.items())]
     command = " ".join([*variables, shlex.join([starter.program, *starter.arguments, *arguments])])
     library = starter.variables.get("PYTHONPATH")

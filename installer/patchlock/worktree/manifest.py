@@ -59,8 +59,8 @@ class Manifest:
     advisory: tuple[str, ...] = ()
     """As in `Patched`."""
     committed: str = ""
-    """The profile whose patches the user's commits had, where those of another one took their place, or where a shallow
-    clone did not show what was there before them; else ""."""
+    """The profile whose patches the user's commits had, or the name of their file, where those of another profile took
+    their place, or where a shallow clone did not show what was there before them; else ""."""
     followed: str = ""
     """The remote branch that is upstream's own, as far as it was known."""
     lost: tuple[str, ...] = ()

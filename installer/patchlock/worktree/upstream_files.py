@@ -183,7 +183,9 @@ def commit_to_patch(tree: Tree, applied: CommitId | None) -> CommitId:
     return upstream if applied is not None and _branch_state.has_committed(tree, applied, head) else head
 
 
-def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, result: Patched) -> Iterator[ReplacedEdit]:
+def replaced_commits(
+    tree: Tree, wanted: PatchSet, patched_commit: CommitId, result: Patched, evaluator: Evaluator
+) -> Iterator[ReplacedEdit]:
     """Name the lines that commits of the user's own have changed and patches have replaced; by path in the tree."""
     base = _without_own_commits(tree, wanted, patched_commit)
     if base is None or base == patched_commit:
@@ -194,10 +196,11 @@ def replaced_commits(tree: Tree, wanted: PatchSet, patched_commit: CommitId, res
         upstreams = trees.content(tree.repository, listed[path]) if path in listed else b""
         if change.before is not None and change.before != upstreams:
             mine, after = change.before, change.after
-            edits = list(edited_file.replaced_lines(change.path, upstreams, mine, after, result.outcomes))
+            rest = (mine, after, result.outcomes, wanted.patches, evaluator)
+            edits = list(edited_file.replaced_lines(change.path, upstreams, *rest))
             # What a revert brought back is no edit, nor what upstream's commit, amended or picked, has brought.
             for older in _other_versions(tree, base, patched_commit, path) if edits else ():
-                again = set(edited_file.replaced_lines(change.path, older, mine, after, result.outcomes))
+                again = set(edited_file.replaced_lines(change.path, older, *rest))
                 edits = [edit for edit in edits if edit in again]
             yield from (dataclasses.replace(edit, path=path) for edit in edits)
 
