@@ -307,7 +307,7 @@ def test_compiler_is_needed_for_what_is_built() -> None:
     place = Finding(path=PurePosixPath("requirements.txt"), line=2, text="llama-cpp-python")
     name = canonicalize_name("llama-cpp-python")
     asked = {name: (LocatedRequirement(requirement=Requirement("llama-cpp-python"), found=place),)}
-    tools, names = {name: ("c-compiler", "cmake")}, ["c-compiler", "cmake"]
+    tools, names = {name: {"c-compiler": True, "cmake": False}}, ["c-compiler", "cmake"]
     there = {name: ("linux-aarch64",)}
 
     found = {
@@ -319,7 +319,7 @@ def test_compiler_is_needed_for_what_is_built() -> None:
 
     assert [(one.name, one.found, one.is_required, one.platforms) for one in found["all"]] == [
         ("c-compiler", place, True, ()),
-        ("cmake", place, True, ()),
+        ("cmake", place, False, ()),
     ]
     assert [one.platforms for one in found["some"]] == [("linux-aarch64",)] * 2
 
