@@ -136,6 +136,12 @@ def test_what_a_container_installs_is_named_without_tools() -> None:
     ]
 
 
+def test_what_the_readme_installs_with_pip_is_named() -> None:
+    text = "```bash\npip install -U voice[gpu]==2 onnxruntime\n$ python -m pip install ./x-1.whl voice\n```\n"
+    found = documents.pip_packages(tree({"README.md": text, "docs/more.md": "`pip install clock`"}))
+    assert {name: place.line for name, place in found.items()} == {"voice": 2, "onnxruntime": 2}
+
+
 def test_computed_list_of_setup_py_is_no_candidate() -> None:
     with pytest.raises(RequirementsError, match="no file of that commit says what the app requires"):
         requirement_choice.candidates(tree({"setup.py": "setup(install_requires=read())\n"}))
