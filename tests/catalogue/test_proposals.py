@@ -141,6 +141,12 @@ def test_what_a_container_installs_is_named_without_tools() -> None:
     ]
 
 
+def test_what_the_readme_installs_with_pip_is_named() -> None:
+    text = "```bash\npip install -U voice[gpu]==2 onnxruntime\n$ python -m pip install ./x-1.whl voice\n```\n"
+    found = documents.pip_packages(tree({"README.md": text, "docs/more.md": "`pip install clock`"}))
+    assert {name: place.line for name, place in found.items()} == {"voice": 2, "onnxruntime": 2}
+
+
 def test_computed_list_of_setup_py_is_no_candidate() -> None:
     with pytest.raises(RequirementsError, match="no file of that commit says what the app requires"):
         requirement_choice.candidates(tree({"setup.py": "setup(install_requires=read())\n"}))
@@ -312,7 +318,7 @@ def test_compiler_is_needed_for_what_is_built() -> None:
     place = Finding(path=PurePosixPath("requirements.txt"), line=2, text="llama-cpp-python")
     name = canonicalize_name("llama-cpp-python")
     asked = {name: (LocatedRequirement(requirement=Requirement("llama-cpp-python"), found=place),)}
-    tools, names = {name: ("c-compiler", "cmake")}, ["c-compiler", "cmake"]
+    tools, names = {name: {"c-compiler": True, "cmake": False}}, ["c-compiler", "cmake"]
     there = {name: ("linux-aarch64",)}
 
     found = {
@@ -324,7 +330,7 @@ def test_compiler_is_needed_for_what_is_built() -> None:
 
     assert [(one.name, one.found, one.is_required, one.platforms) for one in found["all"]] == [
         ("c-compiler", place, True, ()),
-        ("cmake", place, True, ()),
+        ("cmake", place, False, ()),
     ]
     assert [one.platforms for one in found["some"]] == [("linux-aarch64",)] * 2
 

@@ -245,16 +245,21 @@ def test_version_of_an_archive_comes_from_its_files() -> None:
     ("files", "wanted"),
     [
         pytest.param(
-            {"setup.py": "setup(ext_modules=[Extension('x', ['x.c'])])", "x.c": ""}, ("c-compiler",), id="setup"
+            {"setup.py": "setup(ext_modules=[Extension('x', ['x.c'])])", "x.c": ""}, {"c-compiler": True}, id="setup"
         ),
-        pytest.param({"setup.py": "setup(name='x')", "tests/x.c": ""}, (), id="source-that-nothing-compiles"),
-        pytest.param({"setup.py": "setup(ext_modules=[])"}, (), id="nothing-to-compile"),
+        pytest.param(
+            {"setup.py": "setup(ext_modules=[Extension('x', ['x.c'])] if os.getenv('EXT') else [])", "x.c": ""},
+            {"c-compiler": False},
+            id="setup-that-chooses",
+        ),
+        pytest.param({"setup.py": "setup(name='x')", "tests/x.c": ""}, {}, id="source-that-nothing-compiles"),
+        pytest.param({"setup.py": "setup(ext_modules=[])"}, {}, id="nothing-to-compile"),
         pytest.param(
             {"pyproject.toml": '[build-system]\nrequires = ["scikit-build-core"]\n', "vendor/x.cpp": ""},
-            ("c-compiler", "cmake"),
+            {"c-compiler": True, "cmake": True},
             id="cmake",
         ),
     ],
 )
-def test_build_says_which_tools_it_needs(tmp_path: Path, files: dict[str, str], wanted: tuple[str, ...]) -> None:
+def test_build_says_which_tools_it_needs(tmp_path: Path, files: dict[str, str], wanted: dict[str, bool]) -> None:
     assert sdists.build_tools(sdist(tmp_path, "x", "1.0", files)) == wanted

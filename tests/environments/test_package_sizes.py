@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from packaging.utils import canonicalize_name
 
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
@@ -31,13 +33,15 @@ def test_packages_whose_server_is_silent_are_named_until_it_answers(
     file = ROOT / "lockfiles" / "demo" / "cpu.linux-x86_64.txt"
     lock = lockfile.parse(file.read_text(encoding="utf-8"), str(file))
     answers: dict[str, int] = {one.sha256: 1024 for one in lock.packages if one.name != "numpy"}
-    monkeypatch.setattr(addresses, "locate", lambda *_, **__: {one.name: one for one in lock.packages})
+    builder = dataclasses.replace(lock.packages[0], name=canonicalize_name("setuptools"), sha256=Sha256("b" * 64))
+    monkeypatch.setattr(addresses, "locate", lambda part, *_, **__: {one.name: one for one in part.packages})
     monkeypatch.setattr(_download_sizes, "collect", lambda *_: answers)
     monkeypatch.setattr(uv, "is_online", lambda: True)
     (system,) = (one for one in Catalogue(root=ROOT).profile("cpu").platforms if one.name == "linux-x86_64")
-    for silent in (("numpy",), ()):
-        found = package_sizes.ask(lock, Sha256("a" * 64), system, tmp_path)
+    for silent in (("numpy", "setuptools"), ()):
+        found = package_sizes.ask(lock, (builder,), Sha256("a" * 64), system, tmp_path)
         assert found is not None
         assert (found.unknown, found.unnamed) == (len(silent), silent)
         assert package_sizes.kept(Sha256("a" * 64), tmp_path) == found
-        answers |= {one.sha256: 1024 for one in lock.packages}
+        answers |= {one.sha256: 1024 for one in (*lock.packages, builder)}
+    assert found.bytes == 1024 * (len(lock.packages) + 1)

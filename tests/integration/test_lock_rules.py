@@ -102,6 +102,27 @@ def test_sdist_that_keeps_a_final_release_away_is_named(richer: World, patchlock
     ) in patchlock(*lock_here()).stderr
 
 
+def test_older_version_whose_newer_one_requires_an_sdist_is_told(
+    richer: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    root = Path(richer.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    newest = wheel(richer.wheels, "theta", "1.2", requires=["kappa>=4.9,<=4.9.3"])
+    older = [wheel(richer.wheels, "theta", version) for version in ("0.9", "1.0")]
+    index(
+        root, [newest, *older, wheel(richer.wheels, "kappa", "5.0"), sdists.sdist(richer.wheels, "kappa", "4.9.3", {})]
+    )
+    needed = richer.upstream / "requirements.txt"
+    needed.write_bytes(b"alpha==9.0\ntheta\n")
+    richer.name_commit(tmp_path)
+    assert (
+        "theta 1.0 is locked, although there is 1.2: that requires kappa 4.9.3, which has only an sdist; for a newer "
+        "one, allow its build with a [[build]] table in patches/mini/app.toml"
+    ) in patchlock(*lock_here()).stderr
+    needed.write_bytes(b"alpha==9.0\ntheta<1.2\n")
+    richer.name_commit(tmp_path)
+    assert "although there is" not in patchlock(*lock_here()).stderr
+
+
 def test_excluded_distribution_is_left_out(richer: World, patchlock: Patchlock) -> None:
     _add(richer, "exclude", 'name = "zeta"')
     assert patchlock(*lock_here()).returncode == 0

@@ -6,6 +6,7 @@ import datetime
 import json
 import shutil
 import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -525,12 +526,21 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(lambda _: (), id="only wheels"),
+        pytest.param(
+            lambda folder: [sdists.sdist(folder, "clock", "0.2", sdists.made("clock", "0.2"))], id="an sdist between"
+        ),
+    ],
+)
 def test_build_is_that_of_the_requirement_without_a_wheel_that_keeps_a_newer_version_out(
-    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: Callable[[Path], Iterable[Path]]
 ) -> None:
     files = [
         miniature.wheel(tmp_path / "files", "clock", "0.1"),
-        sdists.sdist(tmp_path / "files", "clock", "0.2", sdists.made("clock", "0.2")),
+        *more(tmp_path / "files"),
         miniature.wheel(tmp_path / "files", "clock", "2.0", requires=("hands",)),
         sdists.sdist(tmp_path / "files", "hands", "1.0", sdists.made("hands", "1.0")),
         sdists.maker(tmp_path / "files"),

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import sdists
 from conftest import Patchlock
 from miniature import World, index, lock_here, wheel
 
@@ -149,6 +150,20 @@ def test_newer_version_that_lost_is_named_with_the_line_that_kept_it_out(locked:
     members = [(one["requirement"], one["name"], one["line"]) for one in found["conflict"]["members"]]
     assert members == [("alpha==1.0", "alpha-that-exists", patch)]
     assert any("alpha" in line for line in found["conflict"]["uv"])
+
+
+def test_newer_version_is_told_by_what_a_lock_takes_now(locked: World, patchlock: Patchlock) -> None:
+    root = Path(locked.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    files = [locked.wheels / "beta-1.5-py3-none-any.whl", wheel(locked.wheels, "beta", "1.6", requires=("kappa",))]
+    index(root, [*files, sdists.sdist(locked.wheels, "kappa", "1.0", {}), wheel(locked.wheels, "beta", "1.7.dev1")])
+    text = " ".join(patchlock("why", "mini", "beta", "--profile", "tiny", "--alternatives").stdout.split())
+    assert (
+        "newer 1.7.dev1 would resolve, if the app asked for beta>1.5 beta 1.5 is locked, although there is 1.6" in text
+    )
+    index(root, [*files[:1], wheel(locked.wheels, "beta", "1.6")])
+    found = told(patchlock, "beta", "--alternatives")["alternatives"]
+    assert isinstance(found, dict)
+    assert (found["fits"], found["taken"], found["held_back"]) == ("1.6", "1.6", "")
 
 
 def test_what_was_uploaded_after_the_cut_off_is_told_apart(locked: World, patchlock: Patchlock) -> None:

@@ -141,7 +141,9 @@ def new_app_command(
                 started = proposal_start.prove(proposed, locked, trying)
                 locked = started.locked
                 proposed = _told_of(proposed, locked)
-                progress.say("all that it imports is there" if not started.missing else "imports are missing")
+                progress.say(
+                    "all that it imports at its start is there" if not started.missing else "imports are missing"
+                )
         others: tuple[OtherLock, ...] = ()
         if profile == _ALL:
             with progress.stage("others"):

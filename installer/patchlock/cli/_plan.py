@@ -60,7 +60,7 @@ def plan_command(
     from patchlock.catalogue import optional_patches
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
-    from patchlock.environments import generations, package_sizes
+    from patchlock.environments import generations
     from patchlock.hardware import on_paper
     from patchlock.model import overlays
     from patchlock.model.models import models_for
@@ -81,7 +81,7 @@ def plan_command(
     installed = None if simulated else generations.current(request.installation)
     nothing = not simulated and up_to_date(request) is not None
     ready = readiness.assess(request, made.lock, on_paper=simulated is not None)
-    size = None if nothing else package_sizes.ask(made.lock, made.lock_digest, made.platform, request.cache)
+    size = None if nothing else _size(made, request)
     installation = request.installation.folder
     folder = on_paper.folder(simulated, installation.name) if simulated else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"
@@ -188,6 +188,14 @@ def _packages(made: Plan, request: Request) -> list[tuple[str, str]]:
             if made.platform.name in o.platforms
         ),
     ]
+
+
+def _size(made: Plan, request: Request) -> PackageSize | None:
+    from patchlock.environments import package_sizes
+    from patchlock.locks import lock_request
+
+    pins = lock_request.build_pins(made.lock, request.build_path)
+    return package_sizes.ask(made.lock, pins, made.lock_digest, made.platform, request.cache)
 
 
 def download_text(size: PackageSize | None) -> str:

@@ -145,7 +145,7 @@ def _newer(
     from patchlock.locks import lock_request as locks_request
 
     order = locks_request.collect_inputs(request, asked, lock.provenance.as_of, lock.provenance.newer)
-    return alternatives.newer(order, asked.raw, package.name, package.upstream.version, tell=tell)
+    return alternatives.newer(order, asked.raw, package, lock.packages, tell=tell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,6 +277,8 @@ def _alternatives(found: Newer) -> dict[str, object]:
         "younger": str(found.younger or ""),
         "younger_is_late": found.is_late,
         "elsewhere": str(found.elsewhere or ""),
+        "taken": str(found.taken or ""),
+        "held_back": found.held_back.told("the app's file") if found.held_back else "",
         "questions": found.asked,
     }
 
@@ -393,14 +395,18 @@ def _lost(
     own = _exceptions(request, lock, package)
     cut_off = (own[-1][0] or "none") if own else p.as_of
     lines = []
-    if found.fits is not None and found.would_resolve:
-        lines.append(f"{found.fits} would resolve: the lock is older than the index, or `--upgrade` takes it")
+    if found.taken is not None:
+        lines.append(f"{found.taken} would resolve: the lock is older than the index, and `patchlock lock` takes it")
+    elif found.fits is not None and found.would_resolve:
+        lines.append(f"{found.fits} would resolve, if the app asked for {package.name}>{package.upstream.version}")
     elif found.fits is not None and found.conflict is not None:
         lines.append(f"{found.fits} would fit this machine, and lost to:")
         lines += [f"  {row}" for row in _conflict_report.culprits(found.conflict)]
         lines += [f"  uv: {line.strip()}" for line in found.conflict.words]
     elif found.fits is not None:
         lines.append(f"{found.fits} would fit this machine; uv did not say what keeps it out")
+    if found.held_back is not None:
+        lines.append(found.held_back.told(str(request.app.origin.file)))
     if found.younger is not None:
         late = "was uploaded" if found.is_late else "requires something that was uploaded"
         lines.append(f"{found.younger} {late} after the cut-off, {cut_off}")

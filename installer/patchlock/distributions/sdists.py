@@ -66,23 +66,30 @@ def static_files(archive: Path, wanted: Callable[[PurePosixPath], bool] = is_wan
 
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx")
 _COMPILES = re.compile(r"ext_modules|\bExtension\(|cythonize|cffi_modules|pybind11|meson|scikit[-_]build|(?i:cmake)")
+_CHOOSES = re.compile(r"\b(?:environ|getenv|argv|except)\b|\boptional\s*=")
+"""With this, a `setup.py` may decide as it runs to compile nothing."""
 _CMAKE = re.compile(r"scikit[-_]build|(?i:\bcmake\b)")
 
 
-def build_tools(archive: Path) -> tuple[str, ...]:
+def build_tools(archive: Path) -> Mapping[str, bool]:
     """Name the needs of `profiles/needs/` that the build of an sdist has, by its files; none where it compiles nothing.
+
+    Returns:
+        Need → whether the build certainly has it.
 
     Raises:
         SdistError: it is not an archive, or a broken one.
     """
     files = static_files(archive)
-    scripts = "\n".join(
-        files.get(PurePosixPath(name), b"").decode("utf-8", "replace")
+    texts = {
+        name: files.get(PurePosixPath(name), b"").decode("utf-8", "replace")
         for name in ("pyproject.toml", "setup.py", "setup.cfg")
-    )
+    }
+    scripts = "\n".join(texts.values())
     if not _COMPILES.search(scripts) or not any(name.lower().endswith(_SOURCES) for name, *_ in _members(archive)):
-        return ()
-    return ("c-compiler", "cmake") if _CMAKE.search(scripts) else ("c-compiler",)
+        return {}
+    needs = ("c-compiler", "cmake") if _CMAKE.search(scripts) else ("c-compiler",)
+    return dict.fromkeys(needs, _CHOOSES.search(texts["setup.py"]) is None)
 
 
 class _Opener:

@@ -22,9 +22,8 @@ from patchlock.distributions.fetching import FetchRequest, Transferred
 from patchlock.environments import cache_pruning, fill, overlays
 from patchlock.environments.builds import _records, _source_builds, _store
 from patchlock.hardware import probes
-from patchlock.locks import addresses, patched_distributions, wheel_choice
+from patchlock.locks import addresses, lock_request, patched_distributions, wheel_choice
 from patchlock.locks.lock_request import Request
-from patchlock.model import build_constraints
 from patchlock.model.app import rules_of
 from patchlock.model.digests import sha256
 from patchlock.model.identities import Sha256
@@ -79,18 +78,10 @@ def gather(request: Request, lock: Lock, progress: Progress, *, held: int) -> di
         made = patched_distributions.provide(request, lock, progress.say)
     found = [wheel.path for wheel in made.values()]
     found += _fetched(request, lock, [one for one in lock.packages if one.original is None], progress)
-    found += _fetched(request, lock, pins(request, lock), progress)
+    found += _fetched(request, lock, lock_request.build_pins(lock, request.build_path), progress)
     found += _build_files(request, lock, {wheel.sha256 for wheel in made.values()})
     found += overlays.fetch_archives(request, progress.say)
     return {path.relative_to(request.cache).as_posix(): path for path in found}
-
-
-def pins(request: Request, lock: Lock) -> tuple[LockedPackage, ...]:
-    """Read what the builds of a lock may require."""
-    if not lock.provenance.build_constraints:
-        return ()
-    path = request.build_path
-    return build_constraints.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def _fetched(request: Request, lock: Lock, packages: Iterable[LockedPackage], progress: Progress) -> list[Path]:
@@ -164,7 +155,7 @@ def strangers(
         pieces: path below the cache → sha256.
         read: gives the bytes of a small piece.
     """
-    wanted = {one.sha256 for one in (*lock.packages, *pins(request, lock))}
+    wanted = {one.sha256 for one in (*lock.packages, *lock_request.build_pins(lock, request.build_path))}
     builds = _build_folders(request, lock)
     used = set()
     for name in pieces:

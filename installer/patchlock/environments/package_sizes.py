@@ -18,7 +18,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.models import ModelSize
 
 if TYPE_CHECKING:
-    from patchlock.model.lockfile import Lock
+    from patchlock.model.lockfile import Lock, LockedPackage
 
 FOLDER = "sizes/locks"
 """Of the cache."""
@@ -45,8 +45,18 @@ class PackageSize(ModelSize):
         return f"{known}{names}, whose server gave no size"
 
 
-def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> PackageSize | None:
-    """Ask the index, and servers of vendors, for the sizes of a lock's files; None where nobody answers."""
+def ask(
+    lock: Lock, pins: tuple[LockedPackage, ...], digest: Sha256, platform: Platform, cache: Path
+) -> PackageSize | None:
+    """Ask the index, and servers of vendors, for the sizes of a lock's files; None where nobody answers.
+
+    Args:
+        lock: which.
+        pins: what its builds require, which is fetched too.
+        digest: of the lock.
+        platform: that it is for.
+        cache: patchlock's.
+    """
     from patchlock.core import atomic_files, uv  # `kept` is for tables that have to be there at once
     from patchlock.environments import _download_sizes
     from patchlock.locks import addresses
@@ -56,13 +66,14 @@ def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> PackageS
     if not uv.is_online():
         return known
     try:
-        lock = downloaded(lock)
-        located = addresses.locate(lock, platform, timeout=_PATIENCE)
+        parts = (downloaded(lock), dataclasses.replace(lock, packages=pins))
+        places = [(part, addresses.locate(part, platform, timeout=_PATIENCE)) for part in parts]
     except (DownloadError, NetworkError, CommandFailedError):
         return known
-    files = {package.sha256: located[package.name] for package in lock.packages}
+    files = {one.sha256: located[one.name] for part, located in places for one in part.packages}
     sizes = _download_sizes.collect(files, cache)
-    silent = tuple(package.name for package in lock.packages if package.sha256 not in sizes)
+    names = {one.sha256: one.name for part in parts for one in part.packages}
+    silent = tuple(name for sha256, name in names.items() if sha256 not in sizes)
     found = PackageSize(bytes=sum(sizes.values()), unknown=len(silent), unnamed=silent)
     path = _path(digest, cache)
     path.parent.mkdir(parents=True, exist_ok=True)

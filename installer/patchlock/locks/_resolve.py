@@ -26,7 +26,15 @@ from packaging.version import InvalidVersion, Version
 from patchlock.catalogue import shared_sets
 from patchlock.catalogue.pairs import refusal_reason
 from patchlock.core import uv
-from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
+from patchlock.locks import (
+    _build_requirements,
+    _direct_files,
+    _older_versions,
+    _record_gaps,
+    _resolver,
+    _resolver_input,
+    wheel_choice,
+)
 from patchlock.locks._rules import enforce_policy, missing_wheels, only_built, requirements_of, takeable
 from patchlock.locks.reasons import spelled_out
 from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
@@ -76,6 +84,7 @@ def resolve(order: ResolutionInputs) -> Lock:
     if not packages and not order.app.installs_nothing:
         raise _nothing_asked(order, not_covered)
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
+    older = _older_versions.find(order, packages, found.log)
     gaps = _record_gaps.notices(order, packages, requirements_of(order), markers(order))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = _build_requirements.build_constraints_of(
@@ -99,10 +108,12 @@ def resolve(order: ResolutionInputs) -> Lock:
         ),
         packages=packages,
         build=build,
+        builds_for_newer=tuple(dict.fromkeys(build for one in older for build in one.builds)),
         notices=(
             *(f"not covered: {one}" for one in not_covered),
             *order.asked.excluding(order.profile.python),
             *_pre_releases(order, packages, builds),
+            *(one.told(str(order.app.origin.file)) for one in older),
             *notices,
             *gaps,
         ),

@@ -238,6 +238,16 @@ def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
     return only_sdists((*wanted, *ranges.values()), offered)
 
 
+def sdists_alone(
+    order: ResolutionInputs, requirements: list[Requirement]
+) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name what requirements allow as sdists alone, and that may not be built, with the newest version of each."""
+    from patchlock.distributions import index_client
+
+    names = {canonicalize_name(one.name) for one in requirements} - _not_asked(order)
+    return only_sdists(*_in_time(order, requirements, index_client.offered(names)))
+
+
 def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
     """Name what uv misses wheels of although the index has some, with the newest version that has an sdist.
 
@@ -289,8 +299,12 @@ def _doubtful(
 
     if not index_client.is_asked(online=uv.is_online()):
         return [], {}
-    recorded = {wheel.name for index in order.indexes for wheel in index.wheels}  # their wheels lie elsewhere
-    builds = recorded.union(order.rules.source_builds)
+    builds = _not_asked(order)
     wanted = [r for r in requirements_of(order) if canonicalize_name(r.name) not in builds]
     missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
     return wanted, index_client.read_all((_pinned(order) | missed) - builds)
+
+
+def _not_asked(order: ResolutionInputs) -> set[NormalizedName]:
+    """Name what may be built, or whose wheels lie elsewhere, in a recorded index."""
+    return {wheel.name for index in order.indexes for wheel in index.wheels}.union(order.rules.source_builds)

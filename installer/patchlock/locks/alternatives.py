@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
@@ -14,11 +16,15 @@ from packaging.version import Version
 
 from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import of_version, uploaded_until
+from patchlock.locks import _older_versions, _resolver, _resolver_input
+from patchlock.locks._older_versions import OlderVersion
 from patchlock.locks.conflicts import _search
 from patchlock.locks.conflicts._trials import ResolverSession, anywhere
 from patchlock.locks.conflicts.explanation import Conflict, conflict_of, members_of
 from patchlock.locks.conflicts.model import CUT_OFF, Member, Question, Requester, Solved, Unsolved, atoms
 from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model.errors import PatchlockError
+from patchlock.model.lockfile import LockedPackage
 from patchlock.model.policy import IndexFile
 
 Files = Mapping[PurePosixPath, bytes]
@@ -43,13 +49,17 @@ class Newer:
     elsewhere: Version | None
     """A still newer one that has wheels for other machines only."""
     asked: int
+    taken: Version | None
+    """A newer one that a lock made now takes."""
+    held_back: OlderVersion | None
+    """Set where one requires what has only sdists."""
 
 
 def newer(
     order: ResolutionInputs,
     raw: Files,
-    name: NormalizedName,
-    version: Version,
+    package: LockedPackage,
+    packages: tuple[LockedPackage, ...],
     *,
     tell: Callable[[str], None],
 ) -> Newer:
@@ -58,10 +68,11 @@ def newer(
     Args:
         order: the order that was locked.
         raw: its requirement files before the patches.
-        name: the distribution.
-        version: as it is locked.
+        package: the distribution as it is locked.
+        packages: all of the lock.
         tell: called with what goes on.
     """
+    name, version = package.name, package.upstream.version
     wish = Member(
         requirement=Requirement(f"{name}>{version.public}"),
         requester=Requester(kind="upstream", name="", file="", line=0),
@@ -88,6 +99,7 @@ def newer(
         core = _search.minimal(members, every, whole, asking)
         others = tuple(atom for atom in core.atoms if atom not in alone)
         conflict = conflict_of(dataclasses.replace(core, atoms=others), members, asking, alone)
+    taken, held_back = _locked_now(order, package, packages)
     newest = max((one for one in (version, fits, younger) if one is not None), default=version)
     elsewhere = anywhere(name, newest, as_of=order.as_of, config=asking.config or "")
     return Newer(
@@ -98,7 +110,29 @@ def newer(
         is_late=younger is None or _is_late(order, name, younger),
         elsewhere=elsewhere,
         asked=asking.asked,
+        taken=taken,
+        held_back=held_back,
     )
+
+
+def _locked_now(
+    order: ResolutionInputs, package: LockedPackage, packages: tuple[LockedPackage, ...]
+) -> tuple[Version | None, OlderVersion | None]:
+    """Lock without writing: give the newer version that is taken, or what needs a build for it; None where neither."""
+    from packaging.pylock import Pylock
+
+    with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as folder:
+        _resolver_input.write(order, Path(folder))
+        try:
+            answer = _resolver.ask(Path(folder))
+        except PatchlockError:
+            return None, None
+    chosen = Pylock.from_dict(tomllib.loads(answer.pylock)).packages
+    versions = {one.version for one in chosen if one.name == package.name and one.version is not None}
+    if newer := max((one for one in versions if one > package.upstream.version), default=None):
+        return newer, None
+    found = _older_versions.find(order, packages, answer.log)
+    return None, next((one for one in found if one.package.name == package.name), None)
 
 
 def _is_late(order: ResolutionInputs, name: NormalizedName, version: Version) -> bool:

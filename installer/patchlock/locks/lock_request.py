@@ -23,7 +23,7 @@ from patchlock.model.hosts import Host
 from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
-from patchlock.model.lockfile import Lock
+from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.origins import UPSTREAM, Origin
 from patchlock.model.patch import Outcome, Patched
 from patchlock.model.profile import Profile
@@ -368,6 +368,18 @@ def build_objections(request: Request, lock: Lock) -> tuple[str, ...]:
     data = path.read_bytes() if path.is_file() else None
     name = path.relative_to(request.catalogue.root).as_posix()
     return build_constraints.objections(lock.provenance.build_constraints, data, name)
+
+
+def build_pins(lock: Lock, path: Path) -> tuple[LockedPackage, ...]:
+    """Read what the builds of a lock may require; empty where nothing is built.
+
+    Args:
+        lock: which.
+        path: of the file beside it.
+    """
+    if not lock.provenance.build_constraints:
+        return ()
+    return build_constraints.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def _lock_command(request: Request) -> str:

@@ -115,6 +115,8 @@ class Lock:
     """Whether its lines are those of its seal, `content`; a lock without one is not."""
     notices: tuple[str, ...] = ()
     """What a person should know when it is made, one clause each; not part of the file."""
+    builds_for_newer: tuple[tuple[NormalizedName, Version], ...] = ()
+    """Sdists without which something is locked in an older version, where the lock was just made."""
     build: str = ""
     """The text of the file beside the lock, where the lock was just made; see `build_constraints`."""
 

@@ -34,14 +34,14 @@ def read(lock: Lock, tables: Iterable[str], cache: Path) -> Locked:
         for line in one["build"]
     }
     paths: list[str] = []
-    tools: dict[NormalizedName, tuple[str, ...]] = {}
+    tools: dict[NormalizedName, dict[str, bool]] = {}
     for package in lock.packages:
         sha256 = package.upstream.sha256
         if wheel_tags(package.upstream) is None:
             found = sdists.cached(sha256, cache)
             with contextlib.suppress(SdistError):
-                asked = sdists.build_tools(found) if found is not None else ()
-                tools[package.name] = tuple(tool for tool in asked if (package.name, tool) not in brought)
+                asked = sdists.build_tools(found) if found is not None else {}
+                tools[package.name] = {k: v for k, v in asked.items() if (package.name, k) not in brought}
         elif wheel_facts.known_roots(folder, sha256) is not None:
             paths += (file.path for file in wheel_facts.contents(folder, sha256))
     return Locked(

@@ -15,8 +15,9 @@ from patchlock.catalogue.proposals.findings import Issue, Proposal
 from patchlock.catalogue.proposals.shared_sets import Asked
 from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import only_sdists, uploaded_until
+from patchlock.model.lockfile import LockedPackage
 from patchlock.model.policy import IndexFile, wheel_tags
-from patchlock.operations import _lock_repairs, proposal_scratch
+from patchlock.operations import _lock_repairs
 from patchlock.operations.lock_trials import LockResult, renew, try_lock
 from patchlock.operations.proposal_scratch import LockSettings
 
@@ -53,53 +54,33 @@ def as_new_as_pips(made: LockResult, trying: LockSettings) -> LockResult:
 
     What has no plain wheel stays: its build takes a compiler. So does what is bound to the old version by others.
     """
-    packages = made.lock.packages if made.lock is not None else ()
-    plain = {one.name: one.version for one in packages if (wheel_tags(one) or "").endswith("none-any")}
+    if made.lock is None:
+        return made
+    made = _with_builds(made, dict(made.lock.builds_for_newer), trying)
+    plain = {one.name: one.version for one in _packages(made) if (wheel_tags(one) or "").endswith("none-any")}
     offered = index_client.offered(plain)
     newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
-    found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
-    for name in found:
-        files = uploaded_until(offered[name], made.proposal.as_of or trying.date)
-        wheel = max((one for one in _versions_of_wheels(files) if not one.is_prerelease), default=None)
-        is_newer = wheel is not None and wheel > plain[name]
-        if is_newer and (higher := _with_builds_below(made, f"{name}=={wheel}", trying)) is not None:
-            return as_new_as_pips(higher, trying)
+    return _with_builds(made, {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}, trying)
+
+
+def _with_builds(made: LockResult, found: Mapping[NormalizedName, Version], trying: LockSettings) -> LockResult:
+    """Allow builds, as far as the lock then has them, and nothing where it has none."""
+    before = {one.name: one.version for one in _packages(made)}
+    is_tried = bool(found)
     while found:
         table, says = _lock_repairs.build_tables(found, {}, trying.platform.name, "")
         wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
         tried = try_lock(wanted, trying, [*made.edits, says])
-        if tried.lock is None:
-            break
-        locked = {package.name: package.version for package in tried.lock.packages}
-        moved = {name: locked[name] for name in found if locked.get(name, plain[name]) != plain[name]}
+        locked = {one.name: one.version for one in _packages(tried)}
+        moved = {name: locked[name] for name in found if locked.get(name, before.get(name)) != before.get(name)}
         if moved == found:
             return tried
         found = moved
-    proposal_scratch.write(made.proposal, trying.catalogue.root)
-    return made
+    return dataclasses.replace(made, lock=renew(made.proposal, trying)) if is_tried else made
 
 
-def _with_builds_below(made: LockResult, bound: str, trying: LockSettings) -> LockResult | None:
-    """Allow the builds that a newer wheel's requirements need, which kept it out; None where that is not why.
-
-    Args:
-        made: what was locked.
-        bound: the requirement that only the newer version satisfies.
-        trying: of the pair.
-    """
-    table = document.rule_table("constraint", requirement=bound, why=bound, source=bound)
-    tables = (*made.proposal.tables, table)
-    bounded = try_lock(dataclasses.replace(made.proposal, tables=tables), trying, made.edits)
-    if bounded.error is None and bounded.proposal.tables != tables:
-        left = tuple(one for one in bounded.proposal.tables if one != table)
-        tried = try_lock(dataclasses.replace(bounded.proposal, tables=left), trying, bounded.edits)
-        locked = tried.lock.packages if tried.lock is not None else ()
-        if bound in {f"{package.name}=={package.version}" for package in locked}:
-            return tried
-    if bounded.error is None:
-        renew(made.proposal, trying)
-    proposal_scratch.write(made.proposal, trying.catalogue.root)
-    return None
+def _packages(made: LockResult) -> tuple[LockedPackage, ...]:
+    return made.lock.packages if made.lock is not None else ()
 
 
 def _versions_of_wheels(files: Iterable[IndexFile]) -> Iterator[Version]:

@@ -85,14 +85,17 @@ def with_packages(seen: AppOverview, root: Path, cache: Path) -> AppOverview:
     lock = _lock(root, seen.app.name, seen.choice)
     if seen.choice is None or lock is None or (seen.packages is not None and not seen.packages.unknown):
         return seen
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.locks import lock_request
     from patchlock.model import lockfile
 
     data = lock.read_bytes()
     try:
         made = lockfile.parse(data.decode(), str(lock))
-    except (LockFormatError, UnicodeDecodeError):  # `install` says what is wrong with it
+        pins = lock_request.build_pins(made, Catalogue.build_path(lock))
+    except (LockFormatError, UnicodeDecodeError, OSError):  # `install` says what is wrong with it
         return seen
-    size = package_sizes.ask(made, sha256(data), seen.choice.chosen.platform, cache)
+    size = package_sizes.ask(made, pins, sha256(data), seen.choice.chosen.platform, cache)
     return dataclasses.replace(seen, packages=size)
 
 

@@ -13,6 +13,7 @@ from patchlock.core import bundles, command_lines
 from patchlock.core.bundles import Manifest
 from patchlock.environments import bundled_files, kept_catalogue, models, overlays
 from patchlock.environments.models import CarriedModel
+from patchlock.locks import lock_request
 from patchlock.locks.lock_request import Request, fetch, read_patched, read_sealed_lock, require_fresh
 from patchlock.model.app import joined_ref
 from patchlock.model.byte_sizes import size_text
@@ -258,7 +259,7 @@ def _places(
     )
     if strange:
         raise _refused(file, f"{_CACHE}/{strange[0]} is one piece too many: the lock does not name it")
-    if missing := bundled_files.missing(lock, bundled_files.pins(request, lock), of_cache):
+    if missing := bundled_files.missing(lock, lock_request.build_pins(lock, request.build_path), of_cache):
         raise _refused(file, f"{missing[0]} of the lock is missing")
     expected = {_LOCK: sha256(request.lock_path.read_bytes()), _UPSTREAM: manifest.pieces.get(_UPSTREAM)}
     if lock.provenance.build_constraints:

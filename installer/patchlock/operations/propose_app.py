@@ -20,6 +20,7 @@ from patchlock.catalogue.proposals import (
     downloads,
     importers,
     launch_commands,
+    module_names,
     module_repairs,
     narrowing,
     onnx_builds,
@@ -281,6 +282,7 @@ def _draft(
             *lines.remarks,
             *_of_python(draft, wanted.profile),
             *_of_container(clone, draft, wanted.catalogue),
+            *_of_readme(clone, asked, found),
             *device_switches.read(trees),
             *device_switches.on_cpu_without_cuda(trees),
         ),
@@ -361,6 +363,20 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
         f"{found.path}:{found.line} installs {', '.join(left)} with apt: what the app cannot do without is a [[need]]"
         for found, names in every
         if (str(found.path) == chosen or not is_said) and (left := [name for name in names if name not in known])
+    )
+
+
+def _of_readme(clone: CandidateApp, asked: Asked, imports: Imports) -> tuple[str, ...]:
+    """Name what the README installs with pip beside the app, its code imports, and no requirement brings."""
+    packages = {path.parent for path in clone.files if path.name == "__init__.py"}
+    own = {canonicalize_name(one.name) for one in packages if one.parent not in packages}
+    left = {name: at for name, at in documents.pip_packages(clone.documents).items() if name not in {*asked, *own}}
+    imported = {module_names.distribution_of(one.top) for one in imports.all()} if left else set()
+    return tuple(
+        f"{at.path}:{at.line} installs {name} with pip, which its code imports and no requirement asks for: what the "
+        "app cannot do without is a patch (add-requirement)"
+        for name, at in left.items()
+        if name in imported
     )
 
 

@@ -5,11 +5,15 @@ Documents are READMEs and pages, Dockerfiles, compose files, start scripts for e
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals.findings import Files, Finding, excerpt
 
@@ -104,6 +108,18 @@ def apt_packages(files: Files) -> tuple[tuple[Finding, tuple[str, ...]], ...]:
             if kept:
                 found.setdefault(kept, line.found)
     return tuple((place, names) for names, place in found.items())
+
+
+def pip_packages(files: Files) -> dict[NormalizedName, Finding]:
+    """List what the README installs with pip by name, with the first place of each."""
+    found: dict[NormalizedName, Finding] = {}
+    for line in told({path: data for path, data in files.items() if order(path)[0] == 0}):
+        words = line.words[2:] if line.words[:2] in {("python", "-m"), ("python3", "-m")} else line.words
+        if words[:2] in {("pip", "install"), ("pip3", "install")}:
+            for word in words[2:]:
+                with contextlib.suppress(InvalidRequirement):
+                    found.setdefault(canonicalize_name(Requirement(word).name), line.found)
+    return found
 
 
 def text(data: bytes) -> str:

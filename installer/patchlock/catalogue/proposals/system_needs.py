@@ -93,12 +93,13 @@ class Locked:
     names: Collection[NormalizedName]
     paths: Collection[str]
     """Of all files of its wheels, as far as they are known."""
-    tools: Mapping[NormalizedName, Collection[str]]
-    """Of what is built: the needs of its build."""
+    tools: Mapping[NormalizedName, Mapping[str, bool]]
+    """Of what is built: the needs of its build, and whether it certainly has each."""
     platforms: Mapping[NormalizedName, tuple[str, ...]]
     """Of what is built: where, if not everywhere."""
 
 
+_DOUBT = "no wheel fits, and its setup.py decides as it runs whether to compile"
 _TOOLS = {"c-compiler": "no wheel fits, and it is compiled", "cmake": "no wheel fits, and CMake builds it"}
 
 
@@ -162,8 +163,9 @@ def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed 
     place = first.found if first is not None else next(one.found for all_of in asked.values() for one in all_of)
     everywhere = any(not locked.platforms.get(name) for name in names)
     platforms = () if everywhere else tuple(sorted({one for name in names for one in locked.platforms[name]}))
-    why = f"to build {', '.join(names)}: {why}"
-    return SystemNeed(name=tool, why=why, found=place, is_required=True, platforms=platforms)
+    is_certain = any(locked.tools[name][tool] for name in names)
+    why = f"to build {', '.join(names)}: {why if is_certain else _DOUBT}"
+    return SystemNeed(name=tool, why=why, found=place, is_required=is_certain, platforms=platforms)
 
 
 def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:

@@ -13,8 +13,8 @@ from packaging.utils import NormalizedName
 from patchlock.core import uv
 from patchlock.distributions import wheelhouse
 from patchlock.environments.builds import _sandbox
+from patchlock.locks import lock_request
 from patchlock.locks.lock_request import Request
-from patchlock.model import build_constraints
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.recipes import Jobs
 
@@ -40,10 +40,7 @@ class BuildContext:
 
 def pins_of(request: Request, lock: Lock) -> Pins:
     """Read what the builds of a lock may require."""
-    if not lock.provenance.build_constraints:
-        return {}
-    path = request.build_path
-    return {package.name: package for package in build_constraints.parse(path.read_text(encoding="utf-8"), str(path))}
+    return {package.name: package for package in lock_request.build_pins(lock, request.build_path)}
 
 
 def fetch_build_requirements(

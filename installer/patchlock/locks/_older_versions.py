@@ -1,0 +1,65 @@
+"""Find what is locked in an older version because a newer one requires something that has only sdists."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+
+from patchlock.locks._rules import sdists_alone
+from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model.lockfile import LockedPackage
+
+_REQUIRES = re.compile(
+    r"^DEBUG Adding transitive dependency for ([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)(?:\[[^]]*\])?(.*)$",
+    re.MULTILINE,
+)
+"""How uv, up to 0.13.9, logs what a version requires that it looks at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OlderVersion:
+    """A locked package of which uv has turned a newer version down."""
+
+    package: LockedPackage
+    newer: Version
+    builds: tuple[tuple[NormalizedName, Version], ...]
+    """What the newer one requires and has no wheel, and the newest version of each."""
+
+    def told(self, file: str) -> str:
+        """Say so in a clause, and what to write into the app's file."""
+        listed = ", ".join(f"{name} {version}" for name, version in self.builds)
+        return (
+            f"{self.package.name} {self.package.version} is locked, although there is {self.newer}: that requires "
+            f"{listed}, which has only an sdist; for a newer one, allow its build with a [[build]] table in {file}"
+        )
+
+
+def _without_local(bound: re.Match[str]) -> str:
+    """Write `<=1+`, or `>=1+`, as uv names what is below, or above, 1 and all its local versions."""
+    return f"{'<=' if bound[1] == '<' else '>'}{bound[2]}"
+
+
+def find(order: ResolutionInputs, packages: Iterable[LockedPackage], log: str) -> tuple[OlderVersion, ...]:
+    """Find them by what uv has logged; the newest final version of each for which that is so."""
+    locked = {package.name: package for package in packages}
+    turned_down: dict[tuple[NormalizedName, Version], list[Requirement]] = {}
+    for dependent, version, name, bound in _REQUIRES.findall(log):
+        package, newer = locked.get(canonicalize_name(dependent)), Version(version)
+        if package is None or newer.is_prerelease or newer <= package.version:
+            continue
+        with contextlib.suppress(InvalidRequirement):  # `|`, which a requirement cannot say
+            wanted = Requirement(name + re.sub(r"([<>])=?([^\s,]+)\+", _without_local, bound.strip(" *")))
+            there = locked.get(canonicalize_name(name))
+            if there is None or not wanted.specifier.contains(there.version, prereleases=True):
+                turned_down.setdefault((package.name, newer), []).append(wanted)
+    found: dict[NormalizedName, OlderVersion] = {}
+    for (name, newer), wants in sorted(turned_down.items(), key=lambda one: one[0], reverse=True):
+        if name not in found and (builds := sdists_alone(order, wants)):
+            found[name] = OlderVersion(package=locked[name], newer=newer, builds=builds)
+    return tuple(found.values())
