@@ -353,8 +353,8 @@ def troubles_page(troubles: Iterable[Trouble]) -> Iterator[str]:
     yield "# Known problems"
     yield (
         "What `patchlock doctor` recognises on a machine or in an error message. It prints the code in brackets, and "
-        "fills in `{app}` and `{python}`: the app, and the Python of its environment. It knows more messages than are shown "
-        'here: give it yours with `patchlock doctor --says "THE ERROR"`.'
+        "fills in `{app}` and `{python}`: the app, and the Python of its environment. It knows more messages than are "
+        'shown here: give it yours with `patchlock doctor --says "THE ERROR"`.'
     )
     for one in troubles:
         yield f"## {one.name}"

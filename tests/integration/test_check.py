@@ -33,7 +33,8 @@ def test_catalogue_that_holds(world: World, patchlock: Patchlock) -> None:
     assert (head, sources.split()) == ("the catalogue", ["sources", "of", "the", "facts", "in", "2", "files"])
     lines = [line.split() for line in rest]
     assert lines[0] == ["mini"]
-    assert lines[1] == ["cases", "0", "cases,", "for", "0", "of", "2", "patches"]
+    own = "0 cases of its own; 0 of 2 patches covered, those of shared sets included"
+    assert lines[1] == ["cases", *own.split()]
     assert lines[2][0] == "tiny"
     assert lines[2][3:] == ["patches:", "2,", "files:", "2"]
     assert [line[1] for line in lines[3:]] == ["fresh"] * 4

@@ -144,7 +144,9 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
     host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
     assert re.search(r"^1  advanced-rvc-inference +CPU +3.7 GiB\*", text, re.MULTILINE)
-    assert re.search(r"^\d  xtts-webui +CPU +4.6 GiB\r?$", text, re.MULTILINE), "5.7 are known only for a graphics card"
+    assert re.search(r"^\d  xtts-webui +CPU +4.6 GiB RAM\r?$", text, re.MULTILINE), (
+        "5.7 are known only for a graphics card"
+    )
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
     assert re.search(r"^1  advanced-rvc-inference +CPU.* [?] +3.7 GiB\*", text, re.MULTILINE)
     assert "Models: what it downloads " in text

@@ -87,7 +87,8 @@ def test_the_catalogue_says_what_an_app_is_known_to_fail_at(site: Path) -> None:
 def test_pages_of_apps_and_of_profiles_say_what_is_proved(site: Path) -> None:
     pages = site / "catalogue"
     (proof, *_) = [one for one in proofs.read(ROOT) if one.app == "rvc-python"]
-    row = f"| linux-x86_64 | {proof.devices[0]} | locked · loads · computes · starts | {proof.date} | [report]("
+    older = ", with an older lock" if proofs.is_of_older_lock(ROOT, proof) else ""
+    row = f"| linux-x86_64 | {proof.devices[0]} | locked · loads · computes · starts | {proof.date}{older} | [report]("
     profile = pages / "profiles" / f"{proof.profile}.md"
     assert f"| [rvc-python](../rvc-python.md) {row}" in profile.read_text(encoding="utf-8")
     page = (pages / "rvc-python.md").read_text(encoding="utf-8")
