@@ -139,7 +139,7 @@ def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
     assert caught.value.remedy == (
         f"apply them: `patchlock patch apply APP {at}`; if your commits have patches, `patchlock patch apply APP "
         f"--profile NAME {at}`, with the profile that you committed, finds them, and then `patchlock patch undo {at}` "
-        "takes them out"
+        "takes them out; for patches of your own, write `--patches FILE` in place of APP"
     )
 
 

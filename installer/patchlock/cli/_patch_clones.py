@@ -284,7 +284,7 @@ def _all_patches(
             "no patches are applied there yet, so it must be said which",
             where=str(tree.root),
             remedy=f"name the app: `patchlock patch {command} APP --source {command_lines.quoted(str(tree.root))}`; "
-            "`patchlock list` shows the apps",
+            "`patchlock list` shows the apps; for patches of your own, write `--patches FILE` in place of APP",
         )
     chosen = profile or (known.profile if known and known.name == name else None)
     catalogue = _catalogue_of(known, catalogue, app)

@@ -407,6 +407,7 @@ def require_patched(tree: Tree) -> CommitId:
             remedy += (
                 f"; if your commits have patches, `patchlock patch apply APP --profile NAME {source}`, with the "
                 f"profile that you committed, finds them, and then `patchlock patch undo {source}` takes them out"
+                "; for patches of your own, write `--patches FILE` in place of APP"
             )
         raise NotPatchedError("no patches are applied there", where=str(tree.root), remedy=remedy)
     return applied
