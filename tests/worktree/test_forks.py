@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
@@ -213,3 +213,20 @@ def test_remote_of_upstream_is_known_by_each_form_of_its_address(clone: Path, ur
     git(clone, "remote", "set-url", "origin", url)
     assert histories.fetched(clone, "https://github.com/o/n.git", "main") == "origin/main"
     assert histories.fetched(clone, "https://github.com/o/another.git", "main") == ""
+
+
+@pytest.mark.parametrize("is_asked", [False, True], ids=["at-once", "after-refusal"])
+def test_patches_of_a_fork_beside_a_conflict_of_gits_are_no_edit(clone: Path, upstream: Path, is_asked: bool) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone)
+    (clone / "app.py").write_text(PATCHED.replace("line6 = 6", "line6 = 60"))
+    theirs = FILE.replace("line7 = 7", "line7 = 70")
+    commit(upstream, app=theirs)
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "--autostash")
+    if is_asked:
+        assert apply(clone, wanted).moved.left_by_git == (PurePosixPath("app.py"),)
+    (clone / "app.py").write_text(theirs.replace('"cuda"', "choose()").replace("line6 = 6", "line6 = 60"))
+    git(clone, "reset", "-q", "--", "app.py")
+    apply(clone, wanted)
+    assert clone_patches.undo(trees.open_tree(clone)).conflicts == (PurePosixPath("app.py"),)
