@@ -9,6 +9,7 @@ import pytest
 from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
 from test_engine import patches
 
+from patchlock.model.errors import GitFirstError
 from patchlock.model.identities import Sha256
 from patchlock.worktree import clone_patches, committed_patches, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -230,3 +231,28 @@ def test_patches_of_a_fork_beside_a_conflict_of_gits_are_no_edit(clone: Path, up
     git(clone, "reset", "-q", "--", "app.py")
     apply(clone, wanted)
     assert clone_patches.undo(trees.open_tree(clone)).conflicts == (PurePosixPath("app.py"),)
+
+
+def test_update_refuses_a_fork_that_has_committed_its_patches(clone: Path, upstream: Path, tmp_path: Path) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone)
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    fresh = tmp_path / "fresh"
+    apply(fresh, wanted)
+    commit(clone, mine="m = 1\n")
+    before = git(fresh, "for-each-ref")
+    with pytest.raises(GitFirstError) as caught:
+        clone_patches.update(trees.open_tree(fresh), wanted, tmp_path / "cache")
+    assert caught.value.what == (
+        "the branch that the clone follows has commits with these patches, so nothing was changed"
+    )
+    assert caught.value.remedy == (
+        f"pull it with `git -C {fresh} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
+        f"with `patchlock patch apply test --profile cpu --source {fresh}`"
+    )
+    assert git(fresh, "for-each-ref") == before
+    git(fresh, "pull", "-q", "--rebase", "--autostash")
+    apply(fresh, wanted)
+    assert undo(fresh) == STILL
+    assert read(fresh) == FILE
