@@ -326,7 +326,7 @@ def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
 
 
 def _without(tree: Tree, target: CommitId, left: Collection[PurePosixPath]) -> CommitId:
-    """Make a patched commit without its patches of some files, which are still to be put there, unless HEAD has them."""
+    """Make a patched commit without its patches of some files, still to be put there, unless HEAD has them."""
     upstream, head = trees.upstream_of(tree.repository, target), commit_of(tree.repository, "HEAD")
     left = {*left} - {*_branch_state.patched_in(tree, target, trees.entries(tree.repository, head))}
     before, after = (trees.entries(tree.repository, commit) for commit in (upstream, target))
