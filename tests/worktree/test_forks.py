@@ -233,6 +233,24 @@ def test_patches_of_a_fork_beside_a_conflict_of_gits_are_no_edit(clone: Path, up
     assert clone_patches.undo(trees.open_tree(clone)).conflicts == (PurePosixPath("app.py"),)
 
 
+def test_pulled_merge_of_a_fork_is_no_edit_that_is_kept(clone: Path, upstream: Path, tmp_path: Path) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone)
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    fresh = tmp_path / "fresh"
+    apply(fresh, wanted)
+    theirs = FILE.replace("line6 = 6", "line6 = 60")
+    commit(upstream, app=theirs)
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    apply(clone, wanted)
+    git(clone, "commit", "-q", "--no-edit")
+    git(fresh, "pull", "-q")
+    assert apply(fresh, wanted).moved.merged == ()
+    assert undo(fresh) == STILL
+    assert read(fresh) == theirs
+
+
 def test_update_refuses_a_fork_that_has_committed_its_patches(clone: Path, upstream: Path, tmp_path: Path) -> None:
     wanted = of_app(upstream)
     apply(clone, wanted)

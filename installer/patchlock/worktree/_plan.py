@@ -104,7 +104,9 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
         mine, new = {**mine, **back}, {**new, **forward}
         bases |= {path: [known.origin.get(path), known.pulled.get(path)] for path in back}
         bases |= {path: [own[path].patched] for path in forward}
-        _note_same(plan, mine, known, new, wanted, back, changed)
+        forks = trees.everything(tree.repository, where.head if where and goal.fork_of else None)
+        own_files = {path: entry for path, entry in mine.items() if entry != forks.get(path)}
+        _note_same(plan, own_files, known, new, wanted, back, changed)
     base = _known_versions.bases(
         tree, mine, known, new, changed, bases, restore_all=goal.restore_all, takes_out=takes_out
     )
