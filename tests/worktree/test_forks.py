@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
 from test_engine import patches
 
+from patchlock.model.errors import GitFirstError
 from patchlock.model.identities import Sha256
 from patchlock.worktree import clone_patches, committed_patches, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -213,3 +214,63 @@ def test_remote_of_upstream_is_known_by_each_form_of_its_address(clone: Path, ur
     git(clone, "remote", "set-url", "origin", url)
     assert histories.fetched(clone, "https://github.com/o/n.git", "main") == "origin/main"
     assert histories.fetched(clone, "https://github.com/o/another.git", "main") == ""
+
+
+@pytest.mark.parametrize("is_asked", [False, True], ids=["at-once", "after-refusal"])
+def test_patches_of_a_fork_beside_a_conflict_of_gits_are_no_edit(clone: Path, upstream: Path, is_asked: bool) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone)
+    (clone / "app.py").write_text(PATCHED.replace("line6 = 6", "line6 = 60"))
+    theirs = FILE.replace("line7 = 7", "line7 = 70")
+    commit(upstream, app=theirs)
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "--autostash")
+    if is_asked:
+        assert apply(clone, wanted).moved.left_by_git == (PurePosixPath("app.py"),)
+    (clone / "app.py").write_text(theirs.replace('"cuda"', "choose()").replace("line6 = 6", "line6 = 60"))
+    git(clone, "reset", "-q", "--", "app.py")
+    apply(clone, wanted)
+    assert clone_patches.undo(trees.open_tree(clone)).conflicts == (PurePosixPath("app.py"),)
+
+
+def test_pulled_merge_of_a_fork_is_no_edit_that_is_kept(clone: Path, upstream: Path, tmp_path: Path) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone)
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    fresh = tmp_path / "fresh"
+    apply(fresh, wanted)
+    theirs = FILE.replace("line6 = 6", "line6 = 60")
+    commit(upstream, app=theirs)
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    apply(clone, wanted)
+    git(clone, "commit", "-q", "--no-edit")
+    git(fresh, "pull", "-q")
+    assert apply(fresh, wanted).moved.merged == ()
+    assert undo(fresh) == STILL
+    assert read(fresh) == theirs
+
+
+def test_update_refuses_a_fork_that_has_committed_its_patches(clone: Path, upstream: Path, tmp_path: Path) -> None:
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone)
+    git(tmp_path, "clone", "-q", str(clone), "fresh")
+    fresh = tmp_path / "fresh"
+    apply(fresh, wanted)
+    commit(clone, mine="m = 1\n")
+    before = git(fresh, "for-each-ref")
+    with pytest.raises(GitFirstError) as caught:
+        clone_patches.update(trees.open_tree(fresh), wanted, tmp_path / "cache")
+    assert caught.value.what == (
+        "the branch that the clone follows has commits with these patches, so nothing was changed"
+    )
+    assert caught.value.remedy == (
+        f"pull it with `git -C {fresh} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
+        f"with `patchlock patch apply test --profile cpu --source {fresh}`"
+    )
+    assert git(fresh, "for-each-ref") == before
+    git(fresh, "pull", "-q", "--rebase", "--autostash")
+    apply(fresh, wanted)
+    assert undo(fresh) == STILL
+    assert read(fresh) == FILE

@@ -105,6 +105,27 @@ def test_line_that_upstream_has_changed_is_no_edit_of_the_user(edited: Path, ups
     assert said(apply(edited, dataclasses.replace(BOTH, url=str(upstream), branch="main"))) == []
 
 
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_line_of_upstream_that_a_fork_with_patches_has_merged_is_no_edit(
+    clone: Path, upstream: Path, is_fresh: bool
+) -> None:
+    for version in ("4.36.2", "4.40.0"):
+        (upstream / "requirements.txt").write_text(OLD.replace("4.36.2", version))
+        commit(upstream)
+        git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(0, 1))
+        patched = dataclasses.replace(BOTH, profile="cpu")
+        apply(clone, patched)
+        git(clone, "commit", "-q", "-a", "-m", "patched", allowed=(0, 1))
+        if version == "4.36.2" or is_fresh:
+            git(clone, "update-ref", "refs/remotes/fork/main", "HEAD")
+    folder = clone
+    if is_fresh:
+        git(clone.parent, "clone", "-q", str(clone), "fresh")
+        folder = clone.parent / "fresh"
+        commit(folder, mine="m = 1\n")
+    assert said(apply(folder, patched)) == []
+
+
 def test_line_of_an_amended_commit_of_upstream_is_no_edit(edited: Path, upstream: Path) -> None:
     (upstream / "requirements.txt").write_text(MINE)
     commit(upstream)

@@ -174,7 +174,14 @@ def still_staged(tree: trees.Tree, applied: CommitId) -> tuple[PurePosixPath, ..
     for row, name in zip(words[::2], words[1::2], strict=True):
         _, mode, _, blob, _ = row.decode().split()
         staged[PurePosixPath(os.fsdecode(name))] = trees.Entry(mode=mode, blob=blob)
-    return tuple(sorted(path for path, held in _patched_files(tree, applied, staged) if held))
+    return tuple(sorted(patched_in(tree, applied, staged)))
+
+
+def patched_in(
+    tree: trees.Tree, applied: CommitId, now: Mapping[PurePosixPath, trees.Entry]
+) -> Iterator[PurePosixPath]:
+    """Name the files of some versions that hold what we patched, edited since or not."""
+    return (path for path, held in _patched_files(tree, applied, now) if held)
 
 
 def _patched_files(

@@ -91,8 +91,7 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
     changed = [p for p in {**mine, **new} if new.get(p) != mine.get(p) or p in plan.resolved or p in own]
     changed = [p for p in changed if p in plan.resolved or p not in snapshot.unmerged]
     stands = {**mine, **(crlf := _known_versions.without_crlf(tree, mine, known, changed))}
-    mine, bases = stands, left.bases
-    takes_out = upstream == goal.target
+    mine, bases, takes_out = stands, left.bases, upstream == goal.target
     if takes_out or goal.by_meaning is not None:
         own = {path: own[path] for path in changed if path in own}
         # Of the others he has taken another version himself.
@@ -104,7 +103,8 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
         mine, new = {**mine, **back}, {**new, **forward}
         bases |= {path: [known.origin.get(path), known.pulled.get(path)] for path in back}
         bases |= {path: [own[path].patched] for path in forward}
-        _note_same(plan, mine, known, new, wanted, back, changed)
+        forks = trees.everything(tree.repository, where.head if where and goal.fork_of else None)
+        _note_same(plan, mine, known, new, wanted, back, changed, forks)
     base = _known_versions.bases(
         tree, mine, known, new, changed, bases, restore_all=goal.restore_all, takes_out=takes_out
     )
@@ -162,9 +162,13 @@ def _note_same(
     wanted: Entries,
     back: Collection[PurePosixPath],
     changed: Collection[PurePosixPath],
+    forks: Entries,
 ) -> None:
-    """Note the files that the user himself has made what the patches make of them: they stay when the patches go."""
-    same = {p for p in mine if mine[p] == new.get(p) != wanted.get(p) and p not in plan.resolved}
+    """Note the files that the user himself has made what the patches make of them: they stay when the patches go.
+
+    What the commit of a fork with patches holds, he has not.
+    """
+    same = {p for p in mine if forks.get(p) != mine[p] == new.get(p) != wanted.get(p) and p not in plan.resolved}
     same = {p for p in same if p in back or mine[p] not in known.of_path(p)}
     plan.by_meaning |= {path: OwnVersion(his=mine[path], patched=mine[path]) for path in same}
     plan.merged += same - {*changed}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
-from patchlock.model.errors import NotPatchedError, PatchError, SourceConflictError, UpstreamError
+from patchlock.model.errors import GitFirstError, NotPatchedError, PatchError, SourceConflictError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
@@ -92,6 +92,8 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there, known = upstream is None, manifest.read(tree)
+    if upstream is not None:
+        _require_upstreams(tree, wanted, upstream, evaluator)
     other, upstream, patched = _patched(tree, wanted, upstream, evaluator)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
@@ -196,6 +198,19 @@ def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
     return (told,) if wanted.refused else ()
 
 
+def _require_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId, evaluator: Evaluator) -> None:
+    """Refuse to bring a clone to a commit of a fork's that has the patches: they would count as upstream's own."""
+    if committed_patches.find(tree, wanted, evaluator, commit) is None:
+        return
+    source = command_lines.quoted(str(tree.root))
+    raise GitFirstError(
+        "the branch that the clone follows has commits with these patches, so nothing was changed",
+        where=str(tree.root),
+        remedy=f"pull it with `git -C {source} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
+        f"with `{command_for(tree, wanted, 'apply')}`",
+    )
+
+
 def _patched(
     tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator
 ) -> tuple[Committed | None, CommitId, Patched]:
@@ -286,7 +301,8 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 
     Raises:
         UpstreamError: it is no clone, it follows no branch of upstream's, or it has commits of its own.
-        GitFirstError: a merge or the like of the user's is not done; nothing was changed.
+        GitFirstError: a merge or the like of the user's is not done, or the branch is a fork's with these patches;
+            nothing was changed.
         BusyError: another patchlock works there and does not end.
         PatchError: a patch cannot do what it says; nothing was written.
         SourceConflictError: conflicts of an earlier run are still there.

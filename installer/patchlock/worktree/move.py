@@ -326,8 +326,9 @@ def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
 
 
 def _without(tree: Tree, target: CommitId, left: Collection[PurePosixPath]) -> CommitId:
-    """Make a patched commit without its patches of some files, which are still to be put there."""
-    upstream = trees.upstream_of(tree.repository, target)
+    """Make a patched commit without its patches of some files, still to be put there, unless HEAD has them."""
+    upstream, head = trees.upstream_of(tree.repository, target), commit_of(tree.repository, "HEAD")
+    left = {*left} - {*_branch_state.patched_in(tree, target, trees.entries(tree.repository, head))}
     before, after = (trees.entries(tree.repository, commit) for commit in (upstream, target))
     ours = {path: after[path] for path in after if before.get(path) != after[path] and path not in left}
     data = trees.contents(tree.repository, ours.values())

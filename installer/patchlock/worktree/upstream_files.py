@@ -223,7 +223,9 @@ def _without_own_commits(tree: Tree, wanted: PatchSet, commit: CommitId) -> Comm
         asked = ("merge-base", commit, fetched)
         return CommitId(git(*asked, repository=tree.repository, allowed=(0, 1)).text) or None
     where = _branch_state.read(tree, None)
-    return where.upstream if where.commits else None
+    # What the branch shares with a fork's own remote may have the patches that are counted from the commit below them.
+    is_below = where.commits and where.upstream and trees.is_ancestor(tree.repository, where.upstream, commit)
+    return where.upstream if is_below else None
 
 
 def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId:
