@@ -192,10 +192,10 @@ def _nearest(members: Sequence[Member], resolver: Listed) -> dict[str, str] | No
 def test_freed_pin_or_upper_bound_stays_in_the_nearest_range_above_it(asked: str) -> None:
     resolver = Listed(
         clashes=(bound(0),),
-        unfit=("a>=1.0.1,<1.1", "a>=1.0.1,<1.2"),
-        versions={"a|": "9", "a|a>=1.0.1,<1.4": "1.3"},
+        unfit=("a>=1.0.1,<1.1", "a>=1.0.1,<1.2", "a>=1.0.1,<1.4"),
+        versions={"a|": "9", "a|a>=1.0.1,<1.6": "1.5"},
     )
-    assert _nearest((member(asked),), resolver) == {"a": "1.3"}
+    assert _nearest((member(asked),), resolver) == {"a": "1.5"}
 
 
 def test_freed_pin_passes_over_a_pre_release() -> None:

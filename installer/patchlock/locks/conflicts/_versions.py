@@ -16,7 +16,7 @@ _ANY_FROM = Version("2.11")
 """torchaudio works with this torch and every later one since this version.
 
 Source: https://docs.pytorch.org/audio/2.11.0/installation.html"""
-_STEPS = (1, 2, 4, 8)
+_STEPS = (1, 2, 4, 6, 8)
 """How many minor versions a range spans, narrowest first."""
 
 
