@@ -580,7 +580,8 @@ def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: st
     [
         ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.11.0", [2]),
         ("import torchaudio as ta\nx = ta.AudioMetaData\n", "torchaudio 2.9.1", [2]),
-        ("import torchaudio\ntorchaudio.load(p)\n", "torchaudio 2.11.0", []),
+        ("import torchaudio as ta\nta.save(p, x, rate)\n", "torchaudio 2.11.0", [2]),
+        ("import torchaudio as ta\nta.save(p, x, rate)\n", "torchaudio 2.11.0, torchcodec 0.9", []),
         ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.8.0", []),
         ("from torch._six import inf\n", "torch 2.1.0", [1]),
         ("import torch\ntorch.stft(x, 4)\ntorch.stft(x, 4, return_complex=True)\n", "torch 2.1.0", [2]),
@@ -607,10 +608,10 @@ def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: st
     ],
 )
 def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: list[int]) -> None:
-    name, version = locked.split()
+    versions = {canonicalize_name(name): Version(found) for name, found in map(str.split, locked.split(", "))}
     trees = Trees(tree({"app.py": code, "tests/test_app.py": code}))
 
-    found = removed_interfaces.find(trees, {canonicalize_name(name): Version(version)})
+    found = removed_interfaces.find(trees, versions)
 
     assert [place.line for issue in found for place in issue.found] == wanted
     assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
