@@ -533,6 +533,7 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
         pytest.param(
             lambda folder: [sdists.sdist(folder, "clock", "0.2", sdists.made("clock", "0.2"))], id="an sdist between"
         ),
+        pytest.param(lambda folder: [miniature.wheel(folder, "spring", "1.2")], id="a conflict before it"),
     ],
 )
 def test_build_is_that_of_the_requirement_without_a_wheel_that_keeps_a_newer_version_out(
@@ -546,11 +547,12 @@ def test_build_is_that_of_the_requirement_without_a_wheel_that_keeps_a_newer_ver
         sdists.maker(tmp_path / "files"),
     ]
     monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
-    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock.hands\n"})
+    asked = "clock\nspring<1\n" if any("spring" in one.name for one in files) else "clock\n"
+    clone = upstream(tmp_path / "clone", {"requirements.txt": asked, "app.py": "import clock.hands\n"})
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
-    assert json.loads(answer.stdout)["data"]["lock"]["edits"] == ["[[build]] of hands 1.0"]
+    assert json.loads(answer.stdout)["data"]["lock"]["edits"][-1] == "[[build]] of hands 1.0"
     values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
     assert ([one["name"] for one in values["metadata"]], "constraint" in values) == (["hands"], False)
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
