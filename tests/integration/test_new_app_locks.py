@@ -194,8 +194,11 @@ def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     done = face("new-app", URL, "--source", str(clone), "--into", str(catalogue))
     assert done.returncode == 0, done.stdout + done.stderr
 
-    (check,) = tomllib.loads((catalogue / "patches/mini-voice/app.toml").read_text())["check"]
+    written = (catalogue / "patches/mini-voice/app.toml").read_text()
+    (check,) = tomllib.loads(written)["check"]
     assert check["present"] == ["gradio", "pydantic"]
+    assert "# That the environment fits: some of the modules that its program imports as it starts." in written
+    assert "none of its own imports is known to be missing" in done.stderr
     on = f"`patchlock lock mini-voice --catalogue {catalogue} --source {clone}` tries all\n"
     assert f"other profiles: not tried, neither locked nor refused; {on}" in done.stdout
     _, first, _, trust, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
