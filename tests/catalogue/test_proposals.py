@@ -113,6 +113,38 @@ def test_likeliest_requirement_file_goes_first(names: list[str], wanted: str) ->
     assert [str(found[0].path), len(found)] == [wanted, len(names)]
 
 
+_TAKES = "setup.py:1 takes from it what the package requires"
+
+
+@pytest.mark.parametrize(
+    ("code", "readme", "wanted"),
+    [
+        ("setup(install_requires=read('few.txt'))\n", "", ("few.txt", _TAKES)),
+        ("few = read('few.txt')\nsetup(install_requires=few, extras_require=read('x'))\n", "", ("few.txt", _TAKES)),
+        (
+            "setup(install_requires=read('few.txt'))\n",
+            "`pip install -r requirements.txt`",
+            ("requirements.txt", "README.md:2 says to install from it"),
+        ),
+        (
+            "setup(extras_require=read('few.txt'))\n",
+            "",
+            ("environment-cpu.yml", "README.md:1 says to install from it"),
+        ),
+    ],
+    ids=["in-the-call", "assigned", "readme-of-pip", "extra"],
+)
+def test_file_that_setup_reads_comes_before_that_of_conda(code: str, readme: str, wanted: tuple[str, str]) -> None:
+    conda = "dependencies:\n  - pip:\n    - a\n"
+    told = f"`conda env update -f environment-cpu.yml`\n{readme}\n"
+    texts = {"setup.py": code, "README.md": told, "few.txt": "a\n", "requirements.txt": "a\n"}
+    files = tree({**texts, "environment-cpu.yml": conda})
+
+    found = requirement_choice.fitting_machine(requirement_choice.candidates(files, documents.told(files)), "cpu")
+
+    assert (str(found[0].path), found[0].why) == wanted
+
+
 def test_file_of_the_wanted_machine_is_taken() -> None:
     ranked = requirement_choice.candidates(tree({"requirements.txt": "a\n", "requirements_cpu.txt": "b\n"}))
 

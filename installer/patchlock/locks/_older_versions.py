@@ -61,11 +61,13 @@ def find(order: ResolutionInputs, packages: Iterable[LockedPackage], log: str) -
         package, there = locked.get(canonicalize_name(dependent)), locked.get(canonicalize_name(name))
         with contextlib.suppress(InvalidRequirement):  # `|`, which a requirement cannot say
             wanted = Requirement(name + re.sub(r"([<>])=?([^\s,]+)\+", _without_local, bound.strip(" *")))
-            if there is not None and (not dependent or (package is not None and Version(version) == package.version)):
+            is_of_lock = not dependent or (package is not None and Version(version) == package.version)
+            if is_of_lock and there is not None:
                 newer_ones.get(there.name, []).append(wanted)
-            elif package is not None and not (newer := Version(version)).is_prerelease and newer > package.version:
-                if there is None or not wanted.specifier.contains(there.version, prereleases=True):
-                    turned_down.setdefault((package.name, newer), []).append(wanted)
+            if package is None or (newer := Version(version)).is_prerelease or newer <= package.version:
+                continue
+            if there is None or not wanted.specifier.contains(there.version, prereleases=True):
+                turned_down.setdefault((package.name, newer), []).append(wanted)
     found: dict[NormalizedName, OlderVersion] = {}
     for name, wants in sorted(newer_ones.items()):
         for build in sdists_alone(order, wants):
