@@ -113,6 +113,38 @@ def test_likeliest_requirement_file_goes_first(names: list[str], wanted: str) ->
     assert [str(found[0].path), len(found)] == [wanted, len(names)]
 
 
+_TAKES = "setup.py:1 takes from it what the package requires"
+
+
+@pytest.mark.parametrize(
+    ("code", "readme", "wanted"),
+    [
+        ("setup(install_requires=read('few.txt'))\n", "", ("few.txt", _TAKES)),
+        ("few = read('few.txt')\nsetup(install_requires=few, extras_require=read('x'))\n", "", ("few.txt", _TAKES)),
+        (
+            "setup(install_requires=read('few.txt'))\n",
+            "`pip install -r requirements.txt`",
+            ("requirements.txt", "README.md:2 says to install from it"),
+        ),
+        (
+            "setup(extras_require=read('few.txt'))\n",
+            "",
+            ("environment-cpu.yml", "README.md:1 says to install from it"),
+        ),
+    ],
+    ids=["in-the-call", "assigned", "readme-of-pip", "extra"],
+)
+def test_file_that_setup_reads_comes_before_that_of_conda(code: str, readme: str, wanted: tuple[str, str]) -> None:
+    conda = "dependencies:\n  - pip:\n    - a\n"
+    told = f"`conda env update -f environment-cpu.yml`\n{readme}\n"
+    texts = {"setup.py": code, "README.md": told, "few.txt": "a\n", "requirements.txt": "a\n"}
+    files = tree({**texts, "environment-cpu.yml": conda})
+
+    found = requirement_choice.fitting_machine(requirement_choice.candidates(files, documents.told(files)), "cpu")
+
+    assert (str(found[0].path), found[0].why) == wanted
+
+
 def test_file_of_the_wanted_machine_is_taken() -> None:
     ranked = requirement_choice.candidates(tree({"requirements.txt": "a\n", "requirements_cpu.txt": "b\n"}))
 
@@ -580,7 +612,8 @@ def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: st
     [
         ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.11.0", [2]),
         ("import torchaudio as ta\nx = ta.AudioMetaData\n", "torchaudio 2.9.1", [2]),
-        ("import torchaudio\ntorchaudio.load(p)\n", "torchaudio 2.11.0", []),
+        ("import torchaudio as ta\nta.save(p, x, rate)\n", "torchaudio 2.11.0", [2]),
+        ("import torchaudio as ta\nta.save(p, x, rate)\n", "torchaudio 2.11.0, torchcodec 0.9", []),
         ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.8.0", []),
         ("from torch._six import inf\n", "torch 2.1.0", [1]),
         ("import torch\ntorch.stft(x, 4)\ntorch.stft(x, 4, return_complex=True)\n", "torch 2.1.0", [2]),
@@ -607,10 +640,10 @@ def test_what_a_python_cannot_import_is_told(locked: str, python: str, older: st
     ],
 )
 def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: list[int]) -> None:
-    name, version = locked.split()
+    versions = {canonicalize_name(name): Version(found) for name, found in map(str.split, locked.split(", "))}
     trees = Trees(tree({"app.py": code, "tests/test_app.py": code}))
 
-    found = removed_interfaces.find(trees, {canonicalize_name(name): Version(version)})
+    found = removed_interfaces.find(trees, versions)
 
     assert [place.line for issue in found for place in issue.found] == wanted
     assert all(str(place.path) == "app.py" for issue in found for place in issue.found)

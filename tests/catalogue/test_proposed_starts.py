@@ -315,7 +315,7 @@ WEB += "def run(folder):\n    app.run()\n"
             "README.md:2 says so; it requires --model (a/tasks.py:3), which you have to give",
         ),
         (
-            "`x init`\n",
+            "`x init`\nThis makes an `x` environment.\n",
             "python -m a.cli",
             'the project names it as the script "x"; it has subcommands, one of which may have to be given: make, serve',
         ),
@@ -325,7 +325,7 @@ WEB += "def run(folder):\n    app.run()\n"
             "README.md:2 says so; it requires --folder (a/web.py:3), which you have to give",
         ),
     ],
-    ids=["a-subcommand", "one-that-only-prepares", "one-that-serves"],
+    ids=["a-subcommand", "one-that-only-prepares-and-a-name", "one-that-serves"],
 )
 def test_subcommand_is_kept_with_its_own_options_alone(readme: str, command: str, why: str) -> None:
     texts = {

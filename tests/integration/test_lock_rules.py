@@ -102,23 +102,23 @@ def test_sdist_that_keeps_a_final_release_away_is_named(richer: World, patchlock
     ) in patchlock(*lock_here()).stderr
 
 
-def test_older_version_whose_newer_one_requires_an_sdist_is_told(
+def test_older_version_whose_newer_one_is_or_requires_an_sdist_is_told(
     richer: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
     root = Path(richer.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     newest = wheel(richer.wheels, "theta", "1.2", requires=["kappa>=4.9,<=4.9.3"])
     older = [wheel(richer.wheels, "theta", version) for version in ("0.9", "1.0")]
-    index(
-        root, [newest, *older, wheel(richer.wheels, "kappa", "5.0"), sdists.sdist(richer.wheels, "kappa", "4.9.3", {})]
-    )
+    built = [sdists.sdist(richer.wheels, name, version, {}) for name, version in (("kappa", "4.9.3"), ("iota", "0.2"))]
+    index(root, [newest, *older, wheel(richer.wheels, "kappa", "5.0"), wheel(richer.wheels, "iota", "0.1"), *built])
     needed = richer.upstream / "requirements.txt"
-    needed.write_bytes(b"alpha==9.0\ntheta\n")
+    needed.write_bytes(b"alpha==9.0\ntheta\niota\n")
     richer.name_commit(tmp_path)
-    assert (
-        "theta 1.0 is locked, although there is 1.2: that requires kappa 4.9.3, which has only an sdist; for a newer "
-        "one, allow its build with a [[build]] table in patches/mini/app.toml"
-    ) in patchlock(*lock_here()).stderr
-    needed.write_bytes(b"alpha==9.0\ntheta<1.2\n")
+    told = patchlock(*lock_here()).stderr
+    how = "for a newer one, allow its build with a [[build]] table in patches/mini/app.toml"
+    requires = "theta 1.0 is locked, although there is 1.2: that requires kappa 4.9.3, which has only an sdist"
+    assert f"{requires}; {how}" in told
+    assert f"iota 0.1 is locked, although there is 0.2, which has only an sdist; {how}" in told
+    needed.write_bytes(b"alpha==9.0\ntheta<1.2\niota<0.2\n")
     richer.name_commit(tmp_path)
     assert "although there is" not in patchlock(*lock_here()).stderr
 

@@ -370,7 +370,9 @@ def test_names_of_upstream_s_files_stay_on_their_line(face: Face, index: str, tm
     assert said.returncode == 0, said.stderr
     shown = forged.replace("\n", "\\n")
     assert f'    {shown}/a.py:2: x = torch.device("cuda")\n' in said.stdout
-    assert f"  not {shown}/requirements.txt: it is what pip users install, in {shown}\n" in said.stdout
+    assert (
+        f"  not {shown}/requirements.txt: its name is the one that pip users install from, in {shown}\n" in said.stdout
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")

@@ -50,7 +50,7 @@ def mended(
     [
         (b"beta==1.0  # old\r\n", "free beta", "1.5", "beta==1.5  # old\r\n"),
         (b"beta[x]==1.0; python_version>'3'\n", "free beta", "1.5", "beta[x]==1.5; python_version>'3'\n"),
-        (b"beta<1.0\n", "free beta", "1.5", "beta>=1.5\n"),
+        (b"beta<1.0\n", "free beta", "1.5", "beta<1.6\n"),
         (b"beta>=2.0\n", "free beta", "1.5", "beta<=1.5\n"),
         (b"beta==1.*\nbeta==1.*\n", "free beta", "2.0+cpu", "beta==2.0\nbeta==2.0\n"),
         (b"gamma\nbeta==1.0\n", "drop beta", "1.5", "gamma\n"),
@@ -164,8 +164,9 @@ def test_the_cut_off_is_no_patch(world: World) -> None:
     ("old", "version", "new"),
     [
         ("==1", "2.1", "==2.1"),
-        ("<1", "2", ">=2"),
-        (">=1,<2", "3", ">=3"),
+        ("<1", "2", "<2.1"),
+        (">=1,<2", "3", ">=1,<3.1"),
+        ("<=1", "2rc1", ">=2rc1"),
         ("~=2.0", "1.4", "<=1.4"),
         ("!=1", "2", ">=2"),
     ],

@@ -188,13 +188,14 @@ def _nearest(members: Sequence[Member], resolver: Listed) -> dict[str, str] | No
     return None if nearer is None else {name: str(version) for name, version in nearer.solved.versions.items()}
 
 
-def test_freed_pin_stays_in_the_nearest_range_above_it() -> None:
+@pytest.mark.parametrize("asked", ["a==1.0.1", "a>=0.5,<1.0.1"])
+def test_freed_pin_or_upper_bound_stays_in_the_nearest_range_above_it(asked: str) -> None:
     resolver = Listed(
         clashes=(bound(0),),
-        unfit=("a>=1.0.1,<1.1", "a>=1.0.1,<1.2"),
-        versions={"a|": "9", "a|a>=1.0.1,<1.4": "1.3"},
+        unfit=("a>=1.0.1,<1.1", "a>=1.0.1,<1.2", "a>=1.0.1,<1.4"),
+        versions={"a|": "9", "a|a>=1.0.1,<1.6": "1.5"},
     )
-    assert _nearest((member("a==1.0.1"),), resolver) == {"a": "1.3"}
+    assert _nearest((member(asked),), resolver) == {"a": "1.5"}
 
 
 def test_freed_pin_passes_over_a_pre_release() -> None:

@@ -142,7 +142,7 @@ def new_app_command(
                 locked = started.locked
                 proposed = _told_of(proposed, locked)
                 progress.say(
-                    "all that it imports at its start is there" if not started.missing else "imports are missing"
+                    "none of its own imports is known to be missing" if not started.missing else "imports are missing"
                 )
         others: tuple[OtherLock, ...] = ()
         if profile == _ALL:

@@ -59,7 +59,7 @@ def lock_proposal(proposal: Proposal, trying: LockSettings) -> LockResult:
     if tried.error is not None and tried.stuck is not None:
         tried = edited(tried, may_drop=True)
     if tried.error is None:
-        return tried
+        return _sdist_builds.as_new_as_pips(tried, trying)
     proposal_scratch.write(made.proposal, trying.catalogue.root)
     told = (_in_vain(one, made) for one in attempts)
     return dataclasses.replace(made, attempts=tuple(dict.fromkeys(told)))

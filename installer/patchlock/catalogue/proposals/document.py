@@ -161,6 +161,6 @@ def _needs(proposal: Proposal) -> Iterator[str]:
 
 
 def _check(proposal: Proposal) -> str:
-    above = "That the environment fits: required modules, then those of the app that its program imports."
+    above = "That the environment fits: some of the modules that its program imports as it starts."
     rows = (("id", "imports"), ("kind", "imports"), ("present", proposal.facts.imports), ("absent", ()))
     return _piece(_comment(above), {"check": [_table(*rows)]})

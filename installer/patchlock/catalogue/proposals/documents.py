@@ -144,7 +144,7 @@ def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
 
 
 def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
-    """Read code of a page: its blocks line by line, and what stands between backticks."""
+    """Read code of a page: its blocks line by line, and what stands between backticks; one word there is a name."""
     if content.startswith("---") and (app := _SPACE.search(content.partition("\n---")[0])):
         sdk = _SDK.search(content)
         program = "streamlit run" if sdk and sdk[1] == "streamlit" else "python"
@@ -163,7 +163,7 @@ def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
             yield from _lines(path, [(number, stripped)], number)
         else:
             for code in _CODE.findall(line):
-                yield from _lines(path, [(number, code)], number)
+                yield from _lines(path, [(number, code)] if len(code.split()) > 1 else [], number)
     yield from _lines(path, kept, block)
 
 

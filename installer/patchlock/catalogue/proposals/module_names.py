@@ -1,7 +1,7 @@
 """Which distribution has a module, where their names differ; pure.
 
-Source: the tables of contents of the newest wheel of each on PyPI, read on 2026-11-23. openai-whisper and
-llama-cpp-python have sdists alone, and setuptools has pkg_resources up to 81.0.0.
+Source: the tables of contents of the newest wheel of each on PyPI, read on 2026-11-23. openai-whisper,
+llama-cpp-python and dora-search have sdists alone, and setuptools has pkg_resources up to 81.0.0.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _KNOWN_AS: Mapping[str, str] = {
     "dac": "descript-audio-codec",
     "dateutil": "python-dateutil",
     "docx": "python-docx",
+    "dora": "dora-search",
     "dotenv": "python-dotenv",
     "faiss": "faiss-cpu",
     "ffmpeg": "ffmpeg-python",

@@ -40,6 +40,8 @@ class RemovedInterface:
     """The call is meant that has more arguments without a name."""
     values: tuple[str, ...] = ()
     """The call is meant that has one of these texts after its first argument."""
+    beside: str = ""
+    """The distribution with which it still works; "" for none."""
     packages: str = "wheels"
     """What was read; sdists where wheels do not show it."""
 
@@ -68,6 +70,16 @@ _REMOVED = (
         names=("load", "save"),
         keyword="backend",
         instead="torchcodec reads and writes, whatever the backend; ask soundfile where one is needed",
+    ),
+    RemovedInterface(
+        library="torchaudio",
+        before="2.8.0",
+        since="2.9.0",
+        file="torchaudio/__init__.py",
+        names=("load", "save"),
+        keyword="!backend",
+        beside="torchcodec",
+        instead=_below("torchaudio", "2.9", "require torchcodec, which reads and writes since then"),
     ),
     RemovedInterface(
         library="torchaudio",
@@ -403,7 +415,9 @@ def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issu
     rows = [
         row
         for row in _REMOVED
-        if (version := versions.get(canonicalize_name(row.library))) is not None and row.is_gone_from(version)
+        if (version := versions.get(canonicalize_name(row.library))) is not None
+        and row.is_gone_from(version)
+        and row.beside not in versions
     ]
     places: dict[RemovedInterface, list[Finding]] = {}
     for path in sorted(trees.files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
@@ -11,7 +12,7 @@ from patchlock.catalogue.proposals.findings import Files, Finding, RequirementFi
 from patchlock.model.errors import RequirementsError
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.model.visible_text import is_utf8
-from patchlock.patches import requirement_sources
+from patchlock.patches import import_graph, requirement_sources
 from patchlock.patches.pip_requirements import EmptyLine, LocationLine, OptionLine, RequirementLine, Unreadable
 
 _PIP = re.compile(r"(?i)(?:.*[-_.])?(?:requir\w*ments?|reqs?)(?:[-_.].*)?\.(?:txt|in)")
@@ -104,6 +105,21 @@ def together(first: PurePosixPath, told: Iterable[Told], files: Files) -> tuple[
     return (first,)
 
 
+def _of_setup(files: Files) -> dict[PurePosixPath, Finding]:
+    """List the files that `install_requires` of a setup.py is read from, each with the place that names it."""
+    path = PurePosixPath("setup.py")
+    module = import_graph.tree(path, files[path]) if path in files else None
+    nodes = list(ast.walk(module)) if module else []
+    assigned = {ast.unparse(one.targets[0]): one.value for one in nodes if isinstance(one, ast.Assign)}
+    asked = [one.value for one in nodes if isinstance(one, ast.keyword) and one.arg == "install_requires"]
+    asked += [assigned[one.id] for one in asked if isinstance(one, ast.Name) and one.id in assigned]
+    return {
+        file: Finding(path=path, line=one.lineno, text=one.value)
+        for one in (node for value in asked for node in ast.walk(value))
+        if isinstance(one, ast.Constant) and isinstance(one.value, str) and (file := PurePosixPath(one.value)) in files
+    }
+
+
 def _is_for_all(path: PurePosixPath) -> bool:
     """Tell whether a file is for whoever starts the app; what is called extra is, where people are told to take it."""
     name = str(path.with_suffix(""))
@@ -132,7 +148,8 @@ def candidates(
     unreadable: list[str] = []
     found: list[tuple[tuple[int, ...], RequirementFile]] = []
     places = dict(named(told, files))
-    for path in sorted(path for path in files if is_candidate(path) or path in places or path in listed):
+    of_setup = _of_setup(files)
+    for path in sorted(path for path in files if is_candidate(path) or path in {*places, *of_setup, *listed}):
         source = decode(path, files[path])
         if isinstance(source, Undecodable):
             unreadable.append(f"{path} cannot be read as text: {source.why}")
@@ -144,7 +161,7 @@ def candidates(
         if path.name in _PROJECT and not count:
             continue  # a computed list; what it is computed from is another file
         if count or broken or includes or all(isinstance(line, EmptyLine) for line in lines):
-            rank, why = _judged(path, count, places.get(path))
+            rank, why = _judged(path, count, places.get(path), of_setup.get(path))
             found.append((rank, RequirementFile(path=path, count=count, why=why)))
     ranked = tuple(one for _, one in sorted(found, key=lambda item: (item[0], item[1].path)))
     if not any(one.count for one in ranked):
@@ -158,7 +175,9 @@ def candidates(
     return ranked
 
 
-def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tuple[int, ...], str]:
+def _judged(
+    path: PurePosixPath, count: int, place: Finding | None, of_setup: Finding | None
+) -> tuple[tuple[int, ...], str]:
     name = str(path.with_suffix(""))
     purpose, machine = _OTHER_PURPOSE.search(name), _OTHER_MACHINE.search(name)
     depth = len(path.parts) - 1
@@ -169,10 +188,12 @@ def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tup
     elif machine:
         kind, why = 7, f"it is for {_SPELLED.get(word := machine[1].lower(), word.upper())}"
     elif place is not None:
-        kind = int(path.name not in {"requirements.txt", "requirements.in"})
+        kind = 3 if _CONDA.fullmatch(path.name) else int(path.name not in {"requirements.txt", "requirements.in"})
         why = f"{place.path}:{place.line} says to install from it"
+    elif of_setup is not None:
+        kind, why = 2, f"{of_setup.path}:{of_setup.line} takes from it what the package requires"
     elif path.name in {"requirements.txt", "requirements.in"}:
-        kind, why = 0, "it is what pip users install"
+        kind, why = 0, "its name is the one that pip users install from"
     elif path.name in _PROJECT:
         kind, why = 1 + _PROJECT.index(path.name), "it says what the package requires"
     elif _CONDA.fullmatch(path.name):
@@ -181,7 +202,7 @@ def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tup
         kind, why = 4, "it is a requirement file of another name"
     if depth and kind < 7:
         why += f", in {path.parent}"
-    return (kind >= 7, place is None, depth, kind), why
+    return (kind >= 7, place is None and of_setup is None, depth, kind), why
 
 
 def machine(path: PurePosixPath) -> str:
@@ -191,7 +212,8 @@ def machine(path: PurePosixPath) -> str:
 
 
 def fitting_machine(ranked: tuple[RequirementFile, ...], accelerator: str) -> tuple[RequirementFile, ...]:
-    """Put a file first that is named after the wanted machine, such as `requirements_cpu.txt`."""
+    """Put a file of that format first that is named after the wanted machine, such as `requirements_cpu.txt`."""
     named = re.compile(rf"(?i)(?:^|[-_./]){re.escape(accelerator)}(?=[-_./\d]|$)")
-    first = [one for one in ranked if named.search(str(one.path.with_suffix(""))) and len(one.path.parts) == 1]
+    alike = [one for one in ranked if one.path.suffix == ranked[0].path.suffix and len(one.path.parts) == 1]
+    first = [one for one in alike if named.search(str(one.path.with_suffix("")))]
     return (*first, *(one for one in ranked if one not in first)) if first and first[0].count else ranked

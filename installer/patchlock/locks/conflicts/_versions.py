@@ -16,7 +16,7 @@ _ANY_FROM = Version("2.11")
 """torchaudio works with this torch and every later one since this version.
 
 Source: https://docs.pytorch.org/audio/2.11.0/installation.html"""
-_STEPS = (1, 2, 4, 8)
+_STEPS = (1, 2, 4, 6, 8)
 """How many minor versions a range spans, narrowest first."""
 
 
@@ -59,10 +59,11 @@ def _specifier(members: Sequence[Member], name: NormalizedName) -> SpecifierSet:
 def _ranges(members: Sequence[Member], names: Sequence[NormalizedName]) -> Iterator[list[tuple[str, ...]]]:
     """Give bounds around the pins of names that move together, narrowest first, in lists that are asked at once.
 
-    Above the pins first, then below. torchvision says itself which torch it was built for; what is no pin has no range.
+    Above the pins first, then below. torchvision says itself which torch it was built for. What has an upper bound is
+    taken as pinned to that; anything else has no range.
     """
     moving = [name for name in names if name in _TOGETHER or name not in FAMILY]
-    pins = {name: pin for name in moving if (pin := pinned(_specifier(members, name))) is not None}
+    pins = {name: pin for name in moving if (pin := _highest(_specifier(members, name))) is not None}
     if not pins:
         return
 
@@ -86,6 +87,11 @@ def pinned(specifier: SpecifierSet) -> Version | None:
         return Version(Version(clauses[0].version.removesuffix(".*")).public)
     except InvalidVersion:
         return None
+
+
+def _highest(specifier: SpecifierSet) -> Version | None:
+    """Give the pin of a specifier, or its upper bound."""
+    return pinned(specifier) or min((Version(one.version) for one in specifier if one.operator[0] == "<"), default=None)
 
 
 def _together(

@@ -156,12 +156,16 @@ def bounded(found: Remedy, patches: Iterable[Patch], profiles: Collection[str], 
 
 
 def updated_specifier(specifier: SpecifierSet, version: Version | None) -> SpecifierSet:
-    """Write a version as upstream wrote the old one: a pin as a pin, a range as a range."""
+    """Write a version as upstream wrote the old one: a pin as a pin, an upper bound as one, a range as a range."""
     if version is None:
         return SpecifierSet()
     public = version.public
     if pinned(specifier) is not None:
         return SpecifierSet(f"=={public}")
+    kept = [one for one in specifier if one.contains(public, prereleases=True)]
+    too_low = [one for one in specifier if one not in kept]
+    if too_low and not version.is_prerelease and all(one.operator[0] == "<" for one in too_low):
+        return SpecifierSet(",".join([*map(str, kept), f"<{version.major}.{version.minor + 1}"]))
     lower = [Version(s.version) for s in specifier if s.operator in {">=", ">", "~="}]
     return SpecifierSet(f"<={public}" if any(version < one for one in lower) else f">={public}")
 
