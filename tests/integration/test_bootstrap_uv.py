@@ -62,6 +62,7 @@ def test_uv_from_the_index_by_pip(checkout: Checkout) -> None:
 
     code, _, err = checkout.run(env={"PATCHLOCK_MODULE": "another", **hostile})
 
+    err = err.replace("patchlock: still preparing...\n", "")  # every 10 s, on a busy machine
     assert (code, err) == (0, PREPARING), "".join(path.read_text() for path in checkout.cache.glob("*.log"))
     (environment,) = checkout.environments()
     assert next(environment.glob("lib/python*/site-packages/click/__pycache__/*.pyc"))

@@ -234,9 +234,7 @@ def test_refused_pair_that_is_named_fails_and_says_which_table_to_delete(world: 
     assert patchlock("lock", "mini").returncode == 0  # nobody has named what is refused
     diff = patchlock("lock", "mini", "--profile", "tiny", "--diff", "--markdown")
     assert diff.returncode == 1
-    assert (
-        "It cannot be locked:\n\n```\nmini cannot run on tiny on linux-x86_64: no (https://example.com/" in diff.stdout
-    )
+    assert "It cannot be locked:\n\n```\nmini cannot run on tiny on linux-x86_64: no\n" in diff.stdout
     error = json.loads(patchlock("lock", "mini", "--profile", "tiny", "--diff", "--json").stdout)["error"]
     assert (error["code"], len(error["evidence"])) == ("locks", 4)
     assert patchlock("lock", "mini", "--diff").returncode == 0

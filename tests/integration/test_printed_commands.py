@@ -155,13 +155,14 @@ OTHERS_OF_MESSAGES = {
     r"(cat /proc/sys|lspci|ubuntu-drivers devices)\b": "the same",
     r"docker ": "needs Docker, and a machine with that hardware",
     r"\{python\} |python3? |pip install --user$|conda ": "needs the app's or the reader's own Python",
-    r"git (-C X )?(--version|status|log|config --get|apply$|stash pop$)|(X diff|journalctl|ulimit) ": (
+    r"git (-C X )?(--version|status|log|config --get|apply$|stash pop$)|(X diff|journalctl|ulimit|lsof) ": (
         "shows what the reader has, or is only spoken of"
     ),
     r"git config --global --add safe.directory": "run as printed: tests/worktree/test_foreign_owner.py",
     r"git -C X checkout -- ": "run as printed: tests/integration/test_bad_input.py",
     r"install -Dm644 ": "run as printed: tests/integration/test_front_door.py",
     r"git -C X restore --staged --source": "needs the move that unstaged; tests/worktree/test_moves_trials.py reads it",
+    r"git add -f ": "needs a file that git ignores; tests/integration/test_authoring_commands.py reads it",
     r"git -C X add |X X (--abort|--continue|X)$": (
         "needs the conflict that it ends; run as printed: tests/worktree/test_clone_patches_git_conflicts.py"
     ),
@@ -172,7 +173,6 @@ OTHERS_OF_MESSAGES = {
     r"GIT_LFS_SKIP_SMUDGE=1": "a variable for the same command; tests/worktree/test_told_truly.py",
     r"(mv|rm -rf) X": "moves or removes the reader's folders; tests/integration/test_bad_folders.py does the first",
     r"(uv pip sync|pip install) --": "needs the lock that it is written in; tests/integration/test_lock.py does the same",
-    r"uv python install": "downloads a Python",
 }
 """Commands of other programs that messages and remedies print → who runs them, or why nobody does."""
 
