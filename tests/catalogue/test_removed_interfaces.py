@@ -1,0 +1,82 @@
+"""Interfaces that are gone from the locked libraries are found, in an app's code and in what is built for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from policy_values import package
+from sdists import info, sdist
+from test_proposals import tree
+
+from patchlock.catalogue.proposals import removed_interfaces
+from patchlock.model.digests import sha256
+from patchlock.operations import _locked_needs
+from patchlock.patches.import_graph import Trees
+
+
+@pytest.mark.parametrize(
+    ("code", "locked", "wanted"),
+    [
+        ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.11.0", [2]),
+        ("import torchaudio as ta\nx = ta.AudioMetaData\n", "torchaudio 2.9.1", [2]),
+        ("import torchaudio as ta\nta.save(p, x, rate)\n", "torchaudio 2.11.0", [2]),
+        ("import torchaudio as ta\nta.save(p, x, rate)\n", "torchaudio 2.11.0, torchcodec 0.9", []),
+        ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.8.0", []),
+        ("from torch._six import inf\n", "torch 2.1.0", [1]),
+        ("import torch\ntorch.stft(x, 4)\ntorch.stft(x, 4, return_complex=True)\n", "torch 2.1.0", [2]),
+        ("import numpy as np\na = np.float(1)\nb = np.float32(1)\n", "numpy 1.26.0", [2]),
+        ("import numpy as np\na = np.Inf\n", "numpy 1.26.0", []),
+        ("import numpy as np\na = np.Inf\n", "numpy 2.1.0", [2]),
+        ("import gradio as gr\ngr.inputs.Textbox()\n", "gradio 4.1.0", [2]),
+        ("from pydantic import BaseSettings\n", "pydantic 2.1.0", [1]),
+        (
+            "import librosa\nlibrosa.resample(y, 1, 2)\nlibrosa.resample(y, orig_sr=1, target_sr=2)\n",
+            "librosa 0.11",
+            [2],
+        ),
+        ("import pkg_resources\n", "setuptools 82.0.0", [1]),
+        ("import av\nav.open('r', 'rb')\nav.open(p, 'r')\nav.open(p, mode='wb')\n", "av 12.3.0", [2, 4]),
+        ("import numpy as np\na = np.bool\n", "numpy 1.26.0", [2]),
+        ("import numpy as np\na = np.bool\n", "numpy 2.1.0", []),
+        ("import librosa\nlibrosa.filters.mel(22050)\n", "librosa 0.10.0", [2]),
+        ("from torchvision.transforms.functional_tensor import rgb_to_grayscale\n", "torchvision 0.19.1", [1]),
+        ("from transformers import AdamW\n", "transformers 4.50.0", [1]),
+        ("from transformers import AdamW\n", "transformers 4.49.0", []),
+        ("from transformers.generation_utils import GenerationMixin\n", "transformers 4.40.0", [1]),
+        ("float = 1\nnumpy = x\nnumpy.float\n", "numpy 2.1.0", []),
+    ],
+)
+def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: list[int]) -> None:
+    versions = {canonicalize_name(name): Version(found) for name, found in map(str.split, locked.split(", "))}
+    trees = Trees(tree({"app.py": code, "tests/test_app.py": code}))
+
+    found = removed_interfaces.find(trees, versions)
+
+    assert [place.line for issue in found for place in issue.found] == wanted
+    assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
+
+
+def test_interface_that_a_built_library_takes_and_the_lock_lacks_is_found(tmp_path: Path) -> None:
+    code = {"old/a.py": "from torchvision.transforms import functional_tensor\n", "PKG-INFO": info("old")}
+    packed = sdist(tmp_path, "old", "1.0", code).read_bytes()
+    place = tmp_path / "sdists" / sha256(packed) / "old-1.0.tar.gz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(packed)
+    locked = [package("old", "1.0", why="a · sdist", sha256=sha256(packed)), package("new", "1.0", why="a · sdist")]
+
+    trees = Trees(_locked_needs.sdist_code(locked, tmp_path))
+
+    (found,) = removed_interfaces.find(trees, {canonicalize_name("torchvision"): Version("0.19.1")})
+    assert list(map(str, found.found)) == ["old-1.0/old/a.py:1: from torchvision.transforms import functional_tensor"]
+
+
+def test_removed_interface_tells_where_both_releases_show_it() -> None:
+    for row in removed_interfaces._REMOVED:
+        assert Version(row.before) < Version(row.since), row
+        assert not row.is_gone_from(Version(row.before)), row
+        assert row.is_gone_from(Version(row.since)), row
+    sources = {row.source for row in removed_interfaces._REMOVED}
+    assert "transformers/__init__.py in the wheels of transformers 4.49.0 and 4.50.0 on PyPI" in sources
