@@ -505,6 +505,8 @@ def test_an_install_sees_that_the_tool_is_being_removed(
     assert (set(seen), held.exists()) == ({True}, False)
     with file_lock.hold(held, wait=0):
         said = face("install", "mini", "--profile", "tiny").stderr
+        assert face("self", "remove", "--yes").returncode == 1
+        assert held.exists()  # the other one's
     assert said.splitlines()[-1] == (
         f"error[busy]: patchlock is being removed at this moment ({home}); wait for that to end"
     )

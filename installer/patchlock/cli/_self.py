@@ -175,17 +175,15 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
             _output.echo("nothing was removed")
             return
         held = cache_pruning.removal_lock(home)
-        try:
-            with file_lock.hold(held, wait=0):  # an install that starts from now on sees it
-                for reason in _reasons_to_stay(home, cache):  # and one that has started before the answer is seen
-                    raise reason
-                for one in found:
-                    if one.path.is_dir():
-                        atomic_files.remove_tree(one.path)
-                    else:
-                        one.path.unlink(missing_ok=True)
-        finally:
-            held.unlink(missing_ok=True)
+        with file_lock.hold(held, wait=0):  # an install that starts from now on sees it
+            for reason in _reasons_to_stay(home, cache):  # and one that has started before the answer is seen
+                raise reason
+            for one in found:
+                if one.path.is_dir():
+                    atomic_files.remove_tree(one.path)
+                else:
+                    one.path.unlink(missing_ok=True)
+        held.unlink(missing_ok=True)
         for folder_left in (cache, _launcher.path(home).parent, home):
             with contextlib.suppress(OSError):  # something of the user's is in it
                 folder_left.rmdir()
