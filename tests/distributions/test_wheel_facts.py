@@ -17,7 +17,7 @@ from packaging.version import Version
 from policy_values import package
 
 from patchlock.core import http_ranges, uv
-from patchlock.distributions import file_locations, index_client, wheel_facts
+from patchlock.distributions import file_locations, index_client, policy, wheel_facts
 from patchlock.distributions.wheel_facts import Place
 from patchlock.model.errors import DownloadError, NetworkError
 from patchlock.model.identities import Sha256
@@ -138,6 +138,18 @@ def test_server_that_gives_no_parts_is_a_reason_and_no_failure(
     one, places = _locked(wheel(tmp_path, "alpha", "1.0", files={"alpha/large.bin": os.urandom(1_000_000)}), server)
     facts = wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     assert facts.unknown == {one.sha256: reason}
+
+
+@pytest.mark.parametrize(
+    ("asks", "refused"),
+    [("beta (>=1,<2) ; python_version > '3'", ""), ("PyYAML (>=5.1.*)", "PyYAML (>=5.1.*)"), ("no name", "no name")],
+)
+def test_requirement_that_pip_refuses_is_known_and_told(tmp_path: Path, asks: str, refused: str) -> None:
+    locked, places = _locked(wheel(tmp_path, "alpha", "1.0", requires=("gamma", asks)))
+    facts = wheel_facts.collect([locked], places, cache=tmp_path / "cache", online=False)
+    assert facts.metadata[locked.sha256].refused == refused
+    told = f"pip 24.1 and later refuse alpha 1.0, as its metadata requires `{refused}`; uv takes it"
+    assert policy.notices((locked,), facts) == ((told,) if refused else ())
 
 
 @pytest.mark.parametrize(

@@ -146,16 +146,6 @@ def test_one_changed_character_is_named(
     assert done.stderr.strip() == "to renew: patchlock lock mini"
 
 
-def test_commit_that_is_not_the_catalogues_is_refused_with_the_file_that_names_it(
-    world: World, patchlock: Patchlock
-) -> None:
-    done = patchlock("lock", "mini", "--commit", "a" * 40)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "error[usage]: a lock is made for the commit in patches/mini/app.toml; write the new commit there first\n",
-    )
-
-
 def test_new_python_and_new_commit_are_named(world: World, patchlock: Patchlock) -> None:
     assert patchlock("lock", "mini").returncode == 0
     text = world.app.read_text()

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 )
 @_options.local_addresses
 @_lock_modes.add
-@_options.upstream
+@_options.source
 @_options.common
 def lock_command(
     apps: tuple[str, ...],
@@ -93,7 +93,6 @@ def lock_command(
     accept: tuple[str, ...],
     local_addresses: bool,
     source: str | None,
-    revision: str | None,
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
@@ -108,7 +107,7 @@ def lock_command(
     whole, is_named = not (apps or profile or platform), bool(apps and profile)
     if online and not check:
         raise UsageError("--online says how --check does its work", remedy="add --check")
-    if check and not (online or upgrade or packages or as_of or accept or source or revision or mode.is_any):
+    if check and not (online or upgrade or packages or as_of or accept or source or mode.is_any):
         asked = ("lock --check", repr(apps), repr(profile), repr(platform))
         lines = _lock_check.run_cached_check(
             catalogue,
@@ -117,9 +116,6 @@ def lock_command(
         )
         return _lock_table.print_locks(lines, {}, check=check, as_json=as_json, is_named=is_named)
     opened, requests = _opened(catalogue, apps, profile, platform, source)
-    if revision is not None:
-        files = ", ".join(dict.fromkeys(request.app.origin.file for request in requests))
-        raise UsageError(f"a lock is made for the commit in {files}", remedy="write the new commit there first")
     _require_wheels(accept)
     cut_off = _cut_off(upgrade, packages, as_of)
     requests = [dataclasses.replace(one, local_addresses=local_addresses) for one in requests]

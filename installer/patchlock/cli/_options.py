@@ -82,10 +82,15 @@ def installed_profile(function: F) -> F:
 
 
 def upstream(function: F) -> F:
-    """Add where upstream is taken from."""
+    """Add where upstream is taken from, and at which commit."""
     function = click.option(
         "--commit", "revision", metavar="REV", help="Use this upstream commit instead of the pinned one."
     )(function)
+    return source(function)
+
+
+def source(function: F) -> F:
+    """Add where upstream is taken from."""
     return click.option(
         "--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork."
     )(function)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
@@ -33,13 +34,13 @@ from patchlock.model.policy import Facts, IndexFile, MetadataHead, WheelFile
 
 FOLDER = "wheel-facts"
 """Of the cache."""
-_FORMAT = 3
+_FORMAT = 4
 _FRESH = 24 * 3600.0
 """Seconds for which an index's answer about one version is believed."""
 _METADATA = 32 * 1024
 """Bytes that hold most METADATA files, with the archive's own header before them."""
 _NAMED = re.compile(r"^(Name|Version): *(\S*)[ \t\r]*$", re.MULTILINE)
-_REQUIRES = re.compile(r"^Requires-Dist: *([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
+_REQUIRES = re.compile(r"^Requires-Dist: *(([A-Za-z0-9][A-Za-z0-9._-]*).*)$", re.MULTILINE)
 _SECTIONS = re.compile(r"^\[(?:console_scripts|gui_scripts)\][^\n]*\n((?:(?!\[)[^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _SCRIPT = re.compile(r"^([^=#;\n]+)=", re.MULTILINE)
 _SCHEMES = {"purelib": "", "platlib": "", "scripts": "../bin/", "data": "../", "headers": "../include/"}
@@ -156,6 +157,7 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
             if not info.is_dir()
         )
         text = _info(archive, "METADATA").partition("\n\n")[0]
+        required = _REQUIRES.findall(text)
         sections = _SECTIONS.findall(_info(archive, "entry_points.txt"))
         scripts = [name.strip() for section in sections for name in _SCRIPT.findall(section)]
         outside = [name for name in archive.namelist() if _is_outside(name)]
@@ -165,11 +167,20 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
         "filename": place.filename,
         "metadata": dict(reversed(_NAMED.findall(text))),  # the first of each counts
         "roots": sorted(roots(files)),
-        "requires": sorted({canonicalize_name(name) for name in _REQUIRES.findall(text)}),
+        "requires": sorted({canonicalize_name(name) for _, name in required}),
+        "refused": next((line.strip() for line, _ in required if not _is_requirement(line)), ""),
         **({"outside": outside} if outside else {}),
     }
     lines = [json.dumps(head), *(f"{file.crc:08x} {file.size} {file.path}" for file in files)]
     _write(_path(folder, sha256), "\n".join(lines) + "\n")
+
+
+def _is_requirement(text: str) -> bool:
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True
 
 
 def _info(archive: zipfile.ZipFile, name: str) -> str:
@@ -210,12 +221,12 @@ def _head(folder: Path, sha256: Sha256) -> _Known | None:
             head = json.loads(file.readline())
         if head["format"] != _FORMAT:
             return None
-        inside = head["metadata"]
+        inside, refused = head["metadata"], head["refused"]
         return _Known(
             filename=head["filename"],
             roots=frozenset(head["roots"]),
             required=tuple(head["requires"]),
-            metadata=MetadataHead(name=inside.get("Name", ""), version=inside.get("Version", "")),
+            metadata=MetadataHead(name=inside.get("Name", ""), version=inside.get("Version", ""), refused=refused),
             outside=tuple(head.get("outside", ())),
         )
     except (OSError, ValueError, KeyError, TypeError):

@@ -176,6 +176,8 @@ class MetadataHead:
 
     name: str
     version: str
+    refused: str = ""
+    """The first requirement there that is not one, as newer pips see it; "" for none."""
 
 
 @dataclass(frozen=True, kw_only=True)

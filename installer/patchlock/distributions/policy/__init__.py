@@ -97,4 +97,5 @@ def notices(packages: tuple[LockedPackage, ...], facts: Facts, back_end: str = "
         back_end: of the profile; "" where that does not matter.
     """
     libraries = fitting.without_cuda_libraries(packages) if back_end == "cuda" else ()
-    return (*fitting.yanked(packages, facts), *_owners.unread(packages, facts), *libraries)
+    refused = fitting.refused_by_pip(packages, facts)
+    return (*fitting.yanked(packages, facts), *refused, *_owners.unread(packages, facts), *libraries)

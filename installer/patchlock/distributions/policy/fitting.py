@@ -193,6 +193,15 @@ def yanked(packages: Iterable[LockedPackage], facts: Facts) -> tuple[str, ...]:
     )
 
 
+def refused_by_pip(packages: Iterable[LockedPackage], facts: Facts) -> tuple[str, ...]:
+    """Name every locked wheel that pip has refused to install since 24.1, one clause each; uv takes it."""
+    return tuple(
+        f"pip 24.1 and later refuse {package_label(package)}, as its metadata requires `{inside.refused}`; uv takes it"
+        for package in packages
+        if (inside := facts.metadata.get(package.sha256)) is not None and inside.refused
+    )
+
+
 def gone(requirements: Iterable[Requirement], offered: Mapping[NormalizedName, Iterable[IndexFile]]) -> tuple[str, ...]:
     """Say of each requirement that pins one version where the index has no file of that, one clause each.
 
