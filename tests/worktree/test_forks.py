@@ -86,6 +86,34 @@ def test_undo_leaves_what_upstream_has_adopted(
     assert (read(folder), git(folder, "status", "--short")) == (PATCHED + "end = 1\n", "")
 
 
+@pytest.mark.parametrize("knows_upstream", [True, False], ids=["remote", "no-remote"])
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_undo_leaves_the_part_that_upstream_has_adopted(
+    clone: Path, upstream: Path, tmp_path: Path, is_fresh: bool, knows_upstream: bool
+) -> None:
+    names = ("a", "b", "c", "d", "e")
+    commit(upstream, **dict.fromkeys(names, FILE))
+    git(clone, "pull", "-q")
+    wanted = of_app(upstream)
+    apply(clone, wanted)
+    commit(clone, mine="m = 1\n")
+    commit(upstream, app=PATCHED + "end = 1\n", **dict.fromkeys(names[:2], PATCHED))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    folder = clone
+    if is_fresh:
+        git(tmp_path, "clone", "-q", str(clone), "fresh")
+        folder = tmp_path / "fresh"
+        if knows_upstream:
+            git(folder, "remote", "add", "upstream", str(upstream))
+            git(folder, "fetch", "-q", "upstream")
+    elif not knows_upstream:
+        git(clone, "remote", "remove", "origin")
+    apply(folder, wanted)
+    undo(folder)
+    assert git(folder, "diff", git(upstream, "rev-parse", "HEAD"), "--stat", "--", *(f"{one}.py" for one in names)) == ""
+    assert [read(folder, one) for one in ("app", *names)] == [PATCHED + "end = 1\n", *[PATCHED] * 2, *[FILE] * 3]
+
+
 @pytest.mark.parametrize("profile", ["cpu", "metal"])
 @pytest.mark.parametrize("moves_on", [False, True], ids=["at-once", "after-a-commit"])
 def test_clone_that_is_given_the_rest_of_its_history_is_patched_anew(

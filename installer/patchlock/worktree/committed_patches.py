@@ -72,6 +72,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         found += _below(tree, wanted, commit, name, whole, tried)
     if found:
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
+        best = _with_adopted(tree, wanted, commit, best, evaluator, states)
         return best if _is_forks(tree, wanted, commit, best, evaluator) else None
     if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None:
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
@@ -104,6 +105,24 @@ def _below(
     return [Committed(profile=profile, upstream=before, patched=patched) for before, patched in best]
 
 
+def _with_adopted(
+    tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, evaluator: Evaluator, states: Iterable[CommitId]
+) -> Committed:
+    """Give what a commit holds above upstream's newest commit, where that has adopted some of the patches.
+
+    That commit came by a merge: it has no commit of the fork's that holds them behind it, and is behind none.
+    """
+    patches = dict([(wanted.profile, wanted.patches), *wanted.others])[best.profile]
+    first = _first_holding(tree, _files(wanted, best.patched), best.upstream or commit, commit) if best.upstream else ()
+    for one in states:
+        is_ours = any(trees.is_ancestor(tree.repository, *pair) for new in first for pair in ((new, one), (one, new)))
+        if first and not is_ours:
+            patched = _apply(tree, wanted, patches, one, evaluator)
+            if patched.changes and _holds(tree, wanted, commit, patched):
+                return Committed(profile=best.profile, upstream=one, patched=patched)
+    return best
+
+
 def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, evaluator: Evaluator) -> bool:
     """Tell whether a commit has committed patches rather than those that it shall have, and not upstream's own."""
     if best.upstream is None:
@@ -112,8 +131,11 @@ def _is_forks(tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, e
         mine = _apply(tree, wanted, wanted.patches, best.upstream, evaluator)
         if _distance(tree, wanted, commit, best.patched) >= _distance(tree, wanted, commit, mine):
             return False
-    changes = {wanted.directory / change.path: (change.before, change.after) for change in best.patched.changes}
-    return not are_upstreams_too(tree, changes, best.upstream, commit, _tips(tree, wanted))
+    return not are_upstreams_too(tree, _files(wanted, best.patched), best.upstream, commit, _tips(tree, wanted))
+
+
+def _files(wanted: PatchSet, patched: Patched) -> dict[PurePosixPath, tuple[bytes | None, bytes]]:
+    return {wanted.directory / change.path: (change.before, change.after) for change in patched.changes}
 
 
 def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
@@ -165,6 +187,23 @@ def are_upstreams_too(
         commit: the one that holds them.
         tips: commits that are known to be upstream's.
     """
+    first = _first_holding(tree, changes, since, commit)
+    return any(trees.is_ancestor(tree.repository, one, tip) for one in first for tip in tips) or any(
+        not trees.is_ancestor(tree.repository, old, new) for new, old in itertools.pairwise(first)
+    )
+
+
+def _first_holding(
+    tree: Tree, changes: Mapping[PurePosixPath, tuple[bytes | None, bytes]], since: CommitId, commit: CommitId
+) -> list[CommitId]:
+    """List the commits that have most of what patches make of each file and come from none that has it, newest first.
+
+    Args:
+        tree: the clone.
+        changes: what the patches make of each file.
+        since: a commit before them.
+        commit: where to begin.
+    """
     words = ("rev-list", "--topo-order", "--parents", commit, f"^{since}")
     parents = {row[0]: row[1:] for row in map(str.split, git(*words, repository=tree.repository).text.splitlines())}
     states = [dict(zip(changes, blobs, strict=True)) for blobs in _blobs(tree, parents, changes)]
@@ -176,10 +215,7 @@ def are_upstreams_too(
         for one, state in zip(parents, states, strict=True)
         if 2 * sum((path, blob.decode()) in held for path, blob in state.items()) > len(changes)
     }
-    first = [CommitId(one) for one in parents if one in holding and holding.isdisjoint(parents[one])]
-    return any(trees.is_ancestor(tree.repository, one, tip) for one in first for tip in tips) or any(
-        not trees.is_ancestor(tree.repository, old, new) for new, old in itertools.pairwise(first)
-    )
+    return [CommitId(one) for one in parents if one in holding and holding.isdisjoint(parents[one])]
 
 
 def _before(
@@ -188,13 +224,15 @@ def _before(
     """Find the commits behind one in which the files of patches are in different states, the newest of each state.
 
     Returns:
-        These, the newest first; and the one at which the history parts from what the patches' author saw, if any.
+        These, the newest first; and the newest at which the history parts from what is known to be upstream's, if any.
     """
-    seen = commit_of(tree.repository, wanted.seen) if wanted.seen else None
-    asked = ("merge-base", seen or "", commit)
-    shared = git(*asked, repository=tree.repository, allowed=(0, 1)).text if seen else ""
-    words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *([f"^{shared}"] if shared else []))
-    commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split() + ([shared] if shared else [])
+    start: CommitId | None = None
+    for tip in _tips(tree, wanted):
+        shared = git("merge-base", tip, commit, repository=tree.repository, allowed=(0, 1)).text
+        if shared and (start is None or trees.is_ancestor(tree.repository, start, CommitId(shared))):
+            start = CommitId(shared)
+    words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *([f"^{start}"] if start else []))
+    commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split() + ([start] if start else [])
     listed = trees.entries(tree.repository, commit)
     below = [path.relative_to(wanted.directory) for path in listed if path.is_relative_to(wanted.directory)]
     candidates = sorted({path for _, patches in there for path in targets.candidates(patches, below)})
@@ -203,7 +241,6 @@ def _before(
     for one, state in zip(commits, _blobs(tree, commits, paths), strict=True):
         newest.setdefault(state, one)
     states = [CommitId(one) for one in newest.values()][:_MOST_STATES]
-    start = CommitId(shared) if shared else None
     return states + ([start] if start and start not in states else []), start
 
 
