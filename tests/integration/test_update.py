@@ -385,7 +385,7 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     change(clone.parent / "public", 'device = "cuda"', "device = best()")
     done = patchlock("patch", "update", "--source", str(clone))
     assert "cpu  finds nothing\n" in done.stdout
-    told = "cpu: it finds nothing to change in **/*.py any more; this edit is no longer in the tree"
+    told = "cpu: it finds nothing to change in **/*.py, nor what it writes"
     file = clone.parent / "patches.toml"
     way_on = (
         f"orrect the patch in {file}; if upstream needs it no more, remove it there, or leave it out of this folder "
@@ -407,6 +407,22 @@ def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone:
         0,
         "warning: cpu: it finds nothing to change in **/*.py; see whether the file has the edit already\n",
     )
+
+
+def test_committed_patches_file_fails_in_every_clone_while_a_patch_finds_nothing(
+    clone: Path, patchlock: Patchlock
+) -> None:
+    file = clone / "patches.toml"
+    file.write_text(PATCHES)
+    change(clone, 'device = "cuda"', "device = best()")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "as a merge has left it")
+    git(clone.parent, "clone", "-q", str(clone), "fresh")
+    options = ("--patches", str(clone.parent / "fresh" / "patches.toml"), "--source", str(clone.parent / "fresh"))
+    what = "cpu: the tree has neither what it changes nor what it writes"
+    for _ in range(2):
+        done = patchlock("patch", "apply", *options, "--json")
+        assert (done.returncode, json.loads(done.stdout)["error"]["what"]) == (1, what)
 
 
 def test_committed_patch_that_finds_nothing_any_more_is_lost_in_a_new_clone_too(

@@ -9,7 +9,7 @@ import pytest
 from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
 from test_engine import patches
 
-from patchlock.model.errors import GitFirstError
+from patchlock.model.errors import GitFirstError, UpstreamError
 from patchlock.model.identities import Sha256
 from patchlock.worktree import clone_patches, committed_patches, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -131,7 +131,12 @@ def test_clone_that_is_given_the_rest_of_its_history_is_patched_anew(
     git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), "fresh")
     fresh = tmp_path / "fresh"
     wanted = {"cpu": cpu, "metal": metal}[profile]
-    assert "fetch --unshallow`" in apply(fresh, wanted).warnings[0]
+    if profile == "metal":
+        with pytest.raises(UpstreamError, match=r"patches of cpu, and the shallow clone lacks .* fetch --unshallow`"):
+            apply(fresh, wanted)
+        assert git(fresh, "status", "--short") == ""
+    else:
+        assert "fetch --unshallow`" in apply(fresh, wanted).warnings[0]
     git(fresh, "fetch", "-q", "--unshallow")
     if moves_on:
         commit(fresh, mine="m = 2\n")

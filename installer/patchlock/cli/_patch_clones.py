@@ -421,7 +421,8 @@ def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
     names, is_one = ", ".join(done.lost), len(done.lost) == 1
     leave_out = " ".join(f"--without {name}" for name in done.lost)
     return PatchError(
-        f"{names}: {'this edit is' if is_one else 'these edits are'} no longer in the tree",
+        f"{names}: the tree has neither what {'it changes' if is_one else 'they change'} nor what "
+        f"{'it writes' if is_one else 'they write'}",
         where=str(tree.root),
         remedy=f"correct {'the patch' if is_one else 'these patches'} in {wanted.origin}; if upstream needs "
         f"{'it' if is_one else 'them'} no more, remove {'it' if is_one else 'them'} there, or leave "

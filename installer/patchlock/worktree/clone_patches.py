@@ -36,7 +36,7 @@ from patchlock.worktree.committed_patches import Committed
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
 _MADE = "made"
@@ -122,7 +122,9 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     is_users = is_there and tree.is_clone
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
     idle = _own_idle(wanted, patched)
-    lost = tuple(patch.id for patch in idle if known and patch.id in _once_there(known))
+    head = commit_of(tree.repository, "HEAD") if is_users else None
+    is_forks = head is not None and committed_patches.are_forks(tree, "", wanted.origin, head)
+    lost = tuple(patch.id for patch in idle if is_forks or (known and patch.id in _once_there(known)))
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
@@ -223,6 +225,7 @@ def _patched(
     if tree.is_clone and upstream is None:
         commit = upstream_files.commit_to_patch(tree, move.applied(tree))
         other = committed_patches.find(tree, wanted, evaluator, commit)
+        committed_patches.require_history(tree, wanted, other)
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
     _require_history(tree, wanted, patched)
     return other, upstream, patched
@@ -242,9 +245,7 @@ def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
     told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
-    return told + (
-        " any more; this edit is no longer in the tree" if is_lost else "; see whether the file has the edit already"
-    )
+    return told + (", nor what it writes" if is_lost else "; see whether the file has the edit already")
 
 
 def replaced(edit: ReplacedEdit) -> str:

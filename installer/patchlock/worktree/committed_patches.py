@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
+from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
@@ -381,12 +382,22 @@ def warnings(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str
     if other.profile == wanted.profile:
         told = "the clone is shallow: your commits seem to have these patches, and `patch undo` leaves those there"
         return () if other.upstream else (f"{told}; {get_history(tree)}",)
-    if other.upstream:
-        return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
-    files = sorted({str(o.path) for o in other.patched.outcomes if o.path and o.kind is OutcomeKind.FIXED_UPSTREAM})
-    lacks = f"your commits have the patches of {other.profile}, and the clone lacks upstream's commit before them"
-    stays = f"what they wrote stays in {', '.join(files)}, and perhaps in others"
-    return (f"{lacks}, so {stays}; {get_history(tree)}",)
+    return (f"your commits have the patches of {other.profile}; those of this profile take their place",)
+
+
+def require_history(tree: Tree, wanted: PatchSet, other: Committed | None) -> None:
+    """Refuse to put patches in the place of another profile's where the commit before those is not known.
+
+    Raises:
+        UpstreamError: the clone lacks it; nothing was changed.
+    """
+    if other is not None and other.profile != wanted.profile and other.upstream is None:
+        raise UpstreamError(
+            f"your commits have the patches of {other.profile}, and the shallow clone lacks upstream's commit before "
+            "them, so nothing was changed",
+            where=str(tree.root),
+            remedy=get_history(tree),
+        )
 
 
 def get_history(tree: Tree) -> str:
