@@ -409,6 +409,19 @@ def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone:
     )
 
 
+def test_undo_leaves_committed_edits_where_the_patches_are_in_no_commit(clone: Path, patchlock: Patchlock) -> None:
+    file = clone / "app.py"
+    file.write_text(file.read_text().replace('"cuda"', "choose()"))
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    git(clone, "commit", "-q", "-a", "-m", "my edit")
+    done = patchlock("patch", "undo", "--source", str(clone))
+    told = f"no file of {clone} had to be changed; your edits are kept in app.py\nyour last commit has what the patches do, as"
+    assert (done.returncode, done.stdout.startswith(told), git(clone, "status", "--short")) == (0, True, ""), (
+        done.stdout
+    )
+
+
 def test_committed_patches_file_fails_in_every_clone_while_a_patch_finds_nothing(
     clone: Path, patchlock: Patchlock
 ) -> None:

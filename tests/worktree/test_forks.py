@@ -110,7 +110,9 @@ def test_undo_leaves_the_part_that_upstream_has_adopted(
         git(clone, "remote", "remove", "origin")
     apply(folder, wanted)
     undo(folder)
-    assert git(folder, "diff", git(upstream, "rev-parse", "HEAD"), "--stat", "--", *(f"{one}.py" for one in names)) == ""
+    assert (
+        git(folder, "diff", git(upstream, "rev-parse", "HEAD"), "--stat", "--", *(f"{one}.py" for one in names)) == ""
+    )
     assert [read(folder, one) for one in ("app", *names)] == [PATCHED + "end = 1\n", *[PATCHED] * 2, *[FILE] * 3]
 
 

@@ -153,6 +153,8 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
     _output.echo(f"{_taken_out(tree, moved)}{_kept(tree, moved)}")
+    if committed == committed_patches.STILL and not (moved.written or moved.conflicts):
+        committed = committed_patches.YOURS
     if committed:
         _output.echo(committed)
     if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:

@@ -27,6 +27,11 @@ _MOST_STATES = 30
 """States of the files among those commits that are patched to compare, from the newest."""
 _WHOLE = 0.75
 """Share of what patches change in upstream's files that they still change in a later commit of upstream's, at least."""
+STILL = "your last commit still has patches: commit what has changed to take them out there too"
+YOURS = (
+    "your last commit has what the patches do, as edits of yours, so that stays: `patch undo` takes such edits out "
+    "if the file with the patches is in the clone, and committed"
+)
 _TO_DO = APPLIED | {OutcomeKind.AMBIGUOUS}
 
 
@@ -372,7 +377,7 @@ def told(tree: Tree) -> str:
     stay = _branch_state.has_committed(tree, applied, target)
     if stay:
         return "your last commit does by itself what the patches do, so that stays in your files"
-    return "your last commit still has patches: commit what has changed to take them out there too"
+    return STILL
 
 
 def warnings(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
