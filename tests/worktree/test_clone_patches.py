@@ -15,7 +15,7 @@ from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.launchers import Starter
 from patchlock.model.patch import OutcomeKind
-from patchlock.worktree import clone_patches, committed_patches, hooks, manifest, trees
+from patchlock.worktree import clone_patches, committed_undo, hooks, manifest, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -240,7 +240,7 @@ ensure = [{{ check = "without-cuda", device = "{0}" }}]
 """
 
 
-@pytest.mark.parametrize("how", ["fresh", "edited", "shallow", "pin-ahead"])
+@pytest.mark.parametrize("how", ["fresh", "edited", "pin-ahead"])
 def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Path, how: str) -> None:
     on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
     cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, others=(("metal", on_metal),))
@@ -258,19 +258,9 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     commit(clone, app=read(clone) + ("mine = 1\n" if how == "edited" else ""))
     committed = read(clone)
     fresh = tmp_path / "fresh"
-    git(tmp_path, "clone", "-q", *(["--depth=1"] if how == "shallow" else []), clone.as_uri(), str(fresh))
+    git(tmp_path, "clone", "-q", clone.as_uri(), str(fresh))
     done = clone_patches.apply(trees.open_tree(fresh), metal, cache)
     assert done is not None
-    if how == "shallow":
-        assert 'device = "cpu"' in read(fresh)
-        [told] = done.warnings
-        assert told.startswith(
-            "your commits have the patches of cpu, and the clone lacks upstream's commit before them"
-        )
-        assert told.endswith(
-            f"in app.py, and perhaps in others; get the rest with `git -C {fresh} fetch --unshallow` and run this again"
-        )
-        return
     expected = committed.replace('device = "cpu"', 'device = "mps"').replace(
         '"cuda" if torch.cuda.is_available() else "cpu"', '"mps"'
     )
@@ -280,14 +270,14 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     assert [outcome.kind for outcome in outcomes] == [OutcomeKind.ALREADY_OURS]
     assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
     again = f"`patchlock patch apply test --profile cpu --source {fresh}`"
-    assert committed_patches.told(trees.open_tree(fresh)) == (
+    assert committed_undo.told(trees.open_tree(fresh)) == (
         f"your last commit has the patches of cpu, and they stay: {again} and `patchlock patch undo --source {fresh}` "
         "take them out of your files; then commit"
     )
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == committed
     clone_patches.apply(trees.open_tree(fresh), cpu, cache)
-    told = committed_patches.told(trees.open_tree(fresh))
+    told = committed_undo.told(trees.open_tree(fresh))
     assert told == "your last commit still has patches: commit what has changed to take them out there too"
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == upstreams + ("mine = 1\n" if how == "edited" else "")

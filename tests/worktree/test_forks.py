@@ -11,7 +11,7 @@ from test_engine import patches
 
 from patchlock.model.errors import GitFirstError, UpstreamError
 from patchlock.model.identities import Sha256
-from patchlock.worktree import clone_patches, committed_patches, histories, trees
+from patchlock.worktree import clone_patches, committed_undo, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def apply(folder: Path, wanted: PatchSet) -> clone_patches.Applied:
 
 def undo(folder: Path) -> str:
     """Take the patches out, and give what is said of the last commit."""
-    told = committed_patches.told(trees.open_tree(folder))
+    told = committed_undo.told(trees.open_tree(folder))
     assert clone_patches.undo(trees.open_tree(folder)).conflicts == ()
     return told
 
@@ -160,7 +160,7 @@ def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone
     way = f"{again} take them out of your files; then commit"
     told = "your last commit has the patches of cpu, and they stay"
     unshallow = f"`git -C {fresh} fetch --unshallow`, then "
-    assert committed_patches.told(trees.open_tree(fresh)) == f"{told}: {unshallow}{way}"
+    assert committed_undo.told(trees.open_tree(fresh)) == f"{told}: {unshallow}{way}"
     git(fresh, "fetch", "-q", "--unshallow")
     assert undo(fresh) == f"{told}: {way}"
     assert read(fresh) == PATCHED
@@ -194,7 +194,7 @@ ensure = [{{ check = "contains", text = "choose()" }}]
         patches=patches(**{name: chooses.format(name) for name in ("app", "other", "third")}),
     )
     assert "`patch undo` leaves those there; get the rest with" in apply(fresh, wanted).warnings[0]
-    told = committed_patches.told(trees.open_tree(fresh))
+    told = committed_undo.told(trees.open_tree(fresh))
     way = f"`git -C {fresh} fetch --unshallow`, then `patchlock patch apply --patches {wanted.origin} --source {fresh}`"
     assert told.startswith(
         f"your last commit has the patches of patches.toml, and they stay: {way} and `patchlock patch undo"

@@ -144,17 +144,17 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     Example:
       patchlock patch undo --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches, committed_patches, move, trees
+    from patchlock.worktree import clone_patches, committed_undo, move, trees
 
     tree = trees.open_tree(source)
-    committed, applied = committed_patches.told(tree), move.applied(tree)
+    committed, applied = committed_undo.told(tree), move.applied(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo", None) if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
     _output.echo(f"{_taken_out(tree, moved)}{_kept(tree, moved)}")
-    if committed == committed_patches.STILL and not (moved.written or moved.conflicts):
-        committed = committed_patches.YOURS
+    if committed == committed_undo.STILL and not (moved.written or moved.conflicts):
+        committed = committed_undo.YOURS
     if committed:
         _output.echo(committed)
     if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:

@@ -21,9 +21,10 @@ from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.outcomes import APPLIED, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
+    _committed_patches,
     _outcomes_in_tree,
     _upstream_branch,
-    committed_patches,
+    committed_undo,
     histories,
     manifest,
     move,
@@ -31,8 +32,8 @@ from patchlock.worktree import (
     trees,
     upstream_files,
 )
+from patchlock.worktree._committed_patches import Committed
 from patchlock.worktree._goal import ByMeaning
-from patchlock.worktree.committed_patches import Committed
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
@@ -104,7 +105,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
     if other and other.upstream:
-        committed_patches.take_for_applied(tree, wanted, other, other.upstream)
+        _committed_patches.take_for_applied(tree, wanted, other, other.upstream)
     applied = trees.commit_files(
         tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
@@ -123,7 +124,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
     idle = _own_idle(wanted, patched)
     head = commit_of(tree.repository, "HEAD") if is_users else None
-    is_forks = head is not None and committed_patches.are_forks(tree, "", wanted.origin, head)
+    is_forks = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
     lost = tuple(patch.id for patch in idle if is_forks or (known and patch.id in _once_there(known)))
     if not moved.left_by_git:
         if moved.conflicts:
@@ -155,7 +156,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         moved=moved,
         warnings=(
             *_told_refused(wanted),
-            *committed_patches.warnings(tree, wanted, other),
+            *_committed_patches.warnings(tree, wanted, other),
             *warnings(patched),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(
@@ -202,7 +203,7 @@ def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
 
 def _require_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId, evaluator: Evaluator) -> None:
     """Refuse to bring a clone to a commit of a fork's that has the patches: they would count as upstream's own."""
-    if committed_patches.find(tree, wanted, evaluator, commit) is None:
+    if _committed_patches.find(tree, wanted, evaluator, commit) is None:
         return
     source = command_lines.quoted(str(tree.root))
     raise GitFirstError(
@@ -224,8 +225,8 @@ def _patched(
     other = None
     if tree.is_clone and upstream is None:
         commit = upstream_files.commit_to_patch(tree, move.applied(tree))
-        other = committed_patches.find(tree, wanted, evaluator, commit)
-        committed_patches.require_history(tree, wanted, other)
+        other = _committed_patches.find(tree, wanted, evaluator, commit)
+        _committed_patches.require_history(tree, wanted, other)
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
     _require_history(tree, wanted, patched)
     return other, upstream, patched
@@ -234,12 +235,12 @@ def _patched(
 def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
     """Refuse to judge a fork's own patches, all of which it may have committed, without the commits before those."""
     idle = {patch.id for patch in _own_idle(wanted, patched)}
-    if not idle or patched.changes or not committed_patches.lacks_commits(tree, wanted):
+    if not idle or patched.changes or not _committed_patches.lacks_commits(tree, wanted):
         return
     raise UpstreamError(
         f"the clone is shallow, so it does not show whether your commits have {', '.join(sorted(idle))} already",
         where=str(tree.root),
-        remedy=f"{committed_patches.get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
+        remedy=f"{_committed_patches.get_history(tree)}; in CI, let the checkout fetch all commits (fetch-depth: 0)",
     )
 
 
@@ -375,7 +376,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         applied, moved = move.applied(tree), Moved(written=())
         if applied is not None:
             move.require_git_done(tree)
-            target, fork_of = committed_patches.without(tree, applied)
+            target, fork_of = committed_undo.without(tree, applied)
             moved = move.move(tree, target, leave_conflicts=True, forget=True, fork_of=fork_of)
         git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         if moved.conflicts:

@@ -16,7 +16,7 @@ from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, patched_message
-from patchlock.worktree import _branch_state, _merge, histories, manifest, move, trees, upstream_files
+from patchlock.worktree import _merge, histories, move, trees
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import blobs, commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
@@ -27,11 +27,6 @@ _MOST_STATES = 30
 """States of the files among those commits that are patched to compare, from the newest."""
 _WHOLE = 0.75
 """Share of what patches change in upstream's files that they still change in a later commit of upstream's, at least."""
-STILL = "your last commit still has patches: commit what has changed to take them out there too"
-YOURS = (
-    "your last commit has what the patches do, as edits of yours, so that stays: `patch undo` takes such edits out "
-    "if the file with the patches is in the clone, and committed"
-)
 _TO_DO = APPLIED | {OutcomeKind.AMBIGUOUS}
 
 
@@ -80,7 +75,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
         best = _with_adopted(tree, wanted, commit, best, evaluator, states)
         return best if _is_forks(tree, wanted, commit, best, evaluator) else None
-    if _is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None:
+    if is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None:
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
@@ -118,14 +113,16 @@ def _with_adopted(
 
     That commit came by a merge: it has no commit of the fork's that holds them behind it, and is behind none.
     """
+    if best.upstream is None:
+        return best
     patches = dict([(wanted.profile, wanted.patches), *wanted.others])[best.profile]
-    first = _first_holding(tree, _files(wanted, best.patched), best.upstream or commit, commit) if best.upstream else ()
+    first = _first_holding(tree, _files(wanted, best.patched), best.upstream, commit)
     for one in states:
-        is_ours = any(trees.is_ancestor(tree.repository, *pair) for new in first for pair in ((new, one), (one, new)))
-        if first and not is_ours:
-            patched = _apply(tree, wanted, patches, one, evaluator)
-            if patched.changes and _holds(tree, wanted, commit, patched):
-                return Committed(profile=best.profile, upstream=one, patched=patched)
+        if any(trees.is_ancestor(tree.repository, *pair) for new in first for pair in ((new, one), (one, new))):
+            continue
+        patched = _apply(tree, wanted, patches, one, evaluator)
+        if patched.changes and _holds(tree, wanted, commit, patched):
+            return Committed(profile=best.profile, upstream=one, patched=patched)
     return best
 
 
@@ -158,10 +155,11 @@ def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
 def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether the patches of a file that a fork has committed may stand in commits that its clone lacks."""
     head = commit_of(tree.repository, "HEAD") if tree.is_clone and not move.applied(tree) else None
-    return head is not None and are_forks(tree, "", wanted.origin, head) and _is_shallow(tree)
+    return head is not None and are_forks(tree, "", wanted.origin, head) and is_shallow(tree)
 
 
-def _is_shallow(tree: Tree) -> bool:
+def is_shallow(tree: Tree) -> bool:
+    """Tell whether a clone lacks the commits before some of its own."""
     return git("rev-parse", "--is-shallow-repository", repository=tree.repository).text == "true"
 
 
@@ -329,57 +327,6 @@ def take_for_applied(tree: Tree, wanted: PatchSet, found: Committed, upstream: C
         trees.commit_files(repository, files, parent=upstream, message=message, ref=tree.ref(move.APPLIED))
 
 
-# --- taking them out --------------------------------------------------------------------------------------------------
-
-
-def without(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
-    """Name the commit that takes the patches out of a tree which was brought to a patched one, and `Goal.fork_of`."""
-    upstream = trees.upstream_of(tree.repository, applied)
-    head, known = commit_of(tree.repository, "HEAD") if tree.is_clone else None, manifest.read(tree)
-    if head is None or known is None:
-        return (upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream), None
-    found = upstream_files.commit_to_patch(tree, applied)
-    if not are_forks(tree, known.profile, known.origin, head):
-        return found, None
-    # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
-    if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=True):
-        return (head, None) if _are_upstreams_too(tree, applied, head, known.followed) else (upstream, upstream)
-    return found, found if _branch_state.has_committed(tree, applied, head, mostly=True) else None
-
-
-def _are_upstreams_too(tree: Tree, applied: CommitId, head: CommitId, followed: str) -> bool:
-    upstream = trees.upstream_of(tree.repository, applied)
-    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, applied))
-    ours = {path: (before.get(path), entry) for path, entry in after.items() if before.get(path) != entry}
-    data = trees.contents(tree.repository, [one for pair in ours.values() for one in pair if one])
-    changes = {path: (data[old.blob] if old else None, data[new.blob]) for path, (old, new) in ours.items()}
-    tip = commit_of(tree.repository, followed) if followed else None
-    return are_upstreams_too(tree, changes, upstream, head, [tip] if tip else [])
-
-
-def told(tree: Tree) -> str:
-    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
-    applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    if applied is None or head is None:
-        return ""
-    target, known = without(tree, applied)[0], manifest.read(tree)
-    if known is not None and known.committed and target == head:
-        source = f"--source {command_lines.quoted(str(tree.root))}"
-        origin = command_lines.quoted(known.origin)
-        which = f"{known.name} --profile {known.committed}" if known.profile else f"--patches {origin}"
-        of = f" --catalogue {origin}" if known.profile and known.origin else ""
-        get = f"{_unshallow(tree)}, then " if _is_shallow(tree) else ""
-        again = f"`patchlock patch apply {which} {source}{of}`"
-        way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
-        return f"your last commit has the patches of {known.committed}, and they stay: {way}"
-    if not _branch_state.has_committed(tree, applied, head):
-        return ""
-    stay = _branch_state.has_committed(tree, applied, target)
-    if stay:
-        return "your last commit does by itself what the patches do, so that stays in your files"
-    return STILL
-
-
 def warnings(tree: Tree, wanted: PatchSet, other: Committed | None) -> tuple[str, ...]:
     """Say what becomes of the patches that a clone's commits hold, where that is not plain."""
     if other is None:
@@ -407,8 +354,9 @@ def require_history(tree: Tree, wanted: PatchSet, other: Committed | None) -> No
 
 def get_history(tree: Tree) -> str:
     """Say how to get the commits that a shallow clone lacks."""
-    return f"get the rest with {_unshallow(tree)} and run this again"
+    return f"get the rest with {unshallow(tree)} and run this again"
 
 
-def _unshallow(tree: Tree) -> str:
+def unshallow(tree: Tree) -> str:
+    """Write the command that gets them, as it is printed."""
     return f"`git -C {command_lines.quoted(str(tree.root))} fetch --unshallow`"
