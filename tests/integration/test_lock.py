@@ -256,6 +256,29 @@ def test_patch_of_a_requirement_that_finds_nothing_is_named(world: World, patchl
         assert json.loads(patchlock("plan", "mini", "--json").stdout)["data"]["warnings"] == warnings, (path, name)
 
 
+def test_patch_that_now_takes_an_older_version_than_upstreams_is_named_as_the_commit_moves(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    patch = (
+        '[[patch]]\nid = "newer-beta"\nwhy = "beta 1.4 was deleted"\nsource = "https://example.com/why"\n'
+        'op = "set-requirement"\npaths = ["requirements.txt"]\nname = "beta"\nspecifier = "==1.5"\n'
+        '[[patch.ensure]]\ncheck = "requirement"\nname = "beta"\nspecifier = "==1.5"\n\n'
+    )
+    app = world.app.read_text()
+    line = app[: app.index("[[patch]]")].count("\n") + 1
+    world.app.write_text(app.replace("[[patch]]", patch + "[[patch]]", 1))
+    told = (
+        f"the patch newer-beta (patches/mini/app.toml:{line}) takes an older version than upstream, which now has "
+        "`beta==1.6` (requirements.txt:3): see whether upstream's works now"
+    )
+    for version, warnings in (("==1.4", []), ("==1.6", [told])):
+        (world.upstream / "requirements.txt").write_bytes(f"\nalpha==9.0\nbeta{version}\n".encode())
+        world.name_commit(tmp_path)
+        assert (told in patchlock(*lock_here("--diff")).stderr) is bool(warnings)
+        assert _pair(patchlock(*lock_here("--json")))["warnings"] == warnings
+    assert _pair(patchlock(*lock_here("--json")))["warnings"] == []
+
+
 @pytest.mark.parametrize("as_of", ["2026-01-31T02:00:00.5+02:00", "2026-01-30"], ids=["zone", "day"])
 def test_time_with_another_zone_and_day_are_written_in_utc(world: World, patchlock: Patchlock, as_of: str) -> None:
     done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", as_of)

@@ -90,9 +90,28 @@ def test_edits_have_the_metadata_of_what_they_build(world: World, patchlock: Pat
     assert patchlock("lock", "mini").returncode == 0
 
 
-def test_conflict_of_wheels_offers_no_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    voices = wheel(tmp_path, "voices", "2.0", requires=("models>=4.42",))
-    offer(world, voices, wheel(tmp_path, "models", "4.36.2"), wheel(tmp_path, "models", "4.42.4"))
-    ask(world, b"alpha==9.0\nvoices==2.0\nmodels==4.36.2\n", tmp_path)
+@pytest.mark.parametrize(
+    ("needs", "rules"),
+    [
+        (b"voices==2.0\nmodels==4.36.2\n", ()),
+        (b"asker\ntorch==2.1\ntorchaudio==2.1\n", ("torch==2.2", "torchaudio==2.2")),
+    ],
+    ids=["no-sdist", "sdist-of-an-older-version"],
+)
+def test_conflict_of_wheels_offers_no_build(
+    world: World, patchlock: Patchlock, tmp_path: Path, needs: bytes, rules: tuple[str, ...]
+) -> None:
+    files = [wheel(tmp_path, "models", version) for version in ("4.36.2", "4.42.4")]
+    files += [wheel(tmp_path, "torch", version) for version in ("2.1", "2.2")]
+    files += [wheel(tmp_path, "torchaudio", version, requires=(f"torch=={version}",)) for version in ("2.1", "2.2")]
+    files += [wheel(tmp_path, "voices", "2.0", requires=("models>=4.42",)), maker(tmp_path)]
+    files += [sdist(tmp_path, "asker", "0.2", made("asker", "0.2"))]
+    files += [wheel(tmp_path, "asker", "0.3", requires=("torch", "torchaudio"))]
+    offer(world, *files)
+    bounds = "".join(f'\n[[constraint]]\nrequirement = "{one}"\nwhy = "x"\nsource = "tests"\n' for one in rules)
+    ask(world, b"alpha==9.0\n" + needs, tmp_path, bounds)
     (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
-    assert pair["explanation"]["builds"] == []
+    found = pair["explanation"]
+    assert (found["builds"], bool(found["sets"])) == ([], True)
+    told = [[one["requirement"] for one in conflict["members"]] for conflict in found["conflicts"]]
+    assert [one for one in told if told.count(one) > 1] == []

@@ -114,6 +114,8 @@ def test_remedy_for_some_profiles_leaves_the_others_as_they_are(world: World) ->
     assert new["profiles"] == ["tiny"]
     assert (old["id"], old["profiles"], old["specifier"]) == ("alpha-that-exists", ["other"], "==1.0")
     assert (changed["id"], changed["profiles"], changed["specifier"]) == ("alpha-that-exists-2", ["tiny"], "==2.0")
+    assert (old["why"], changed["why"]) == ("alpha 9 was deleted from the index", "it must be")
+    assert changed["source"].startswith("TODO")
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,33 @@ def test_failed_check_is_told_as_a_refusal() -> None:
     assert (verdict.what, verdict.is_refused, verdict.is_silent) == (trials.NOT_HELD, True, False)
 
 
+@pytest.mark.parametrize(
+    ("asked", "taken", "is_lowered"),
+    [
+        ("torch==2.6.0", "==2.7.0", False),
+        ("torch==2.7.1", "==2.7.0", True),
+        ("torch==2.7.0+cu118", "==2.7.0", False),
+        ("torch==2.8.*", "==2.7.0", True),
+        ("torch>=2.8", "<2.8", True),
+        ("torch>=2.7,<3", ">=2.6,<2.8", False),
+        ("torch==2.9", ">=2.10", False),
+        ("torch", "<2.8", False),
+        ("torch; python_version >= '3.14'\ntorch==2.6; python_version < '3.14'", "==2.7", False),
+        ("torch @ https://example.com/torch-2.9-py3-none-any.whl", "==2.7", False),
+    ],
+)
+def test_patch_that_takes_an_older_version_than_upstreams_is_told_apart(
+    asked: str, taken: str, *, is_lowered: bool
+) -> None:
+    (patch,) = read(
+        f'[[patch]]\nid = "torch"\nwhy = "w"\nsource = "s"\nop = "set-requirement"\npaths = ["requirements.txt"]\n'
+        f'name = "torch"\nspecifier = "{taken}"\n'
+        f'ensure = [{{ check = "requirement", name = "torch", specifier = "{taken}" }}]\n'
+    )
+    verdict = trials.verdicts((patch,), files(requirements_txt=f"{asked}\n"), {})["torch"]
+    assert (verdict.what, verdict.is_refused) == (trials.LOWERED if is_lowered else "needed", False)
+
+
 def test_survival_counts_and_joins_neighbours() -> None:
     table = Survival(patch="cpu")
     for commit, text in zip("abcd", ['"cuda"\n', '"cuda"; 1\n', '("cuda"\n', '"cuda"\n'], strict=True):

@@ -31,6 +31,8 @@ class _Line:
     refused: str = ""
     failed: str = ""
     code: str = ""
+    warnings: tuple[str, ...] = ()
+    """What a lock that was made to compare is to be known of."""
 
     @property
     def state(self) -> str:
@@ -102,6 +104,7 @@ def show(
     else:
         width = max((len(line.pair) for line in lines), default=0)
         _output.echo("\n".join(_text(line, width) for line in lines))
+    _lock_table.warn({line.pair: line.warnings for line in lines})
     return 1 if changed else 0
 
 
@@ -124,12 +127,14 @@ def _line(request: Request, locks: Callable[[Request], tuple[Lock | None, Lock |
     file = request.lock_name
     try:
         require_possible(request.app, request.profile, request.platform)
-        return _Line(pair=pair, file=file, difference=diff.compare(*locks(request)))
+        old, new = locks(request)
+        warnings = new.notices if new is not None else ()
+        return _Line(pair=pair, file=file, difference=diff.compare(old, new), warnings=warnings)
     except RefusedError as error:
         found = relock.refused_status(request, error)
         is_left = found.state == "failed"
-        told = {"failed" if is_left else "refused": found.reasons[0]}
-        return _Line(pair=pair, file=file, difference=None, code=found.code, **told)
+        refused, failed = ("", found.reasons[0]) if is_left else (found.reasons[0], "")
+        return _Line(pair=pair, file=file, difference=None, refused=refused, failed=failed, code=found.code)
     except PatchlockError as error:
         return _Line(pair=pair, file=file, difference=None, failed=str(error), code=error.code)
 

@@ -20,7 +20,7 @@ from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError, UpstreamError
 from patchlock.model.fits import Platform
 from patchlock.model.hosts import Host
-from patchlock.model.identities import Sha256
+from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
 from patchlock.model.lockfile import Lock, LockedPackage
@@ -283,6 +283,22 @@ def idle_patches(request: Request, asked: UpstreamRequirements) -> tuple[str, ..
     with contextlib.suppress(UpstreamError):  # of a file that the lock has no use for, nothing need be known
         return outcomes.idle_requirements(app, commit, read_upstream(request, asked.snapshot).patched.outcomes)
     return ()
+
+
+def lowering_patches(request: Request, asked: UpstreamRequirements, before: CommitId) -> tuple[str, ...]:
+    """Name the patches that take an older version than upstream asks for since another commit, a clause each."""
+    with contextlib.suppress(UpstreamError):  # of a commit that cannot be had any more, nothing is said
+        fetch(dataclasses.replace(request, revision=before))
+    old = upstream_cache.read_known(asked.snapshot, before, asked.raw.keys())
+    patches = {patch.id: patch for patch in request.app.patches}
+    return tuple(
+        f"the patch {one.patch} ({patches[one.patch].origin}) takes an older version than upstream, which now has "
+        f"`{site.text}` ({one.path}:{site.line}): see whether upstream's works now"
+        for one in asked.outcomes
+        if one.path is not None and one.path in asked.raw and one.path in old
+        if not outcomes.lowered(patches[one.patch], one.path, old[one.path])
+        for site in outcomes.lowered(patches[one.patch], one.path, asked.raw[one.path])
+    )
 
 
 def read_patched(request: Request, fetched: upstream_cache.Snapshot | None = None) -> Upstream:

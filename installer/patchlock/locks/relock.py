@@ -102,12 +102,15 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
 
         lock = patched_distributions.substitute_wheels(wanted, lock)
     lockfile.require_addresses(lock, request.lock_name, local=request.local_addresses)
+    before = current(request)
     notices = (*lock.notices, *frozen, *locks_request.idle_patches(request, asked))
+    if before is not None and before.provenance.commit != asked.snapshot.commit:
+        notices += locks_request.lowering_patches(request, asked, before.provenance.commit)
     if any(package.why.endswith("sdist") for package in lock.packages):
         from patchlock.locks import sdist_declarations  # as above
 
         notices += sdist_declarations.failing_builds(lock.packages, request.cache)
-    return keep_resolver(current(request), dataclasses.replace(lock, notices=notices))
+    return keep_resolver(before, dataclasses.replace(lock, notices=notices))
 
 
 def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from patchlock.model.app import App
 from patchlock.model.checks import SmokeImportCheck
 from patchlock.model.digests import sha256
 from patchlock.model.identities import CommitId, Sha256
-from patchlock.model.patch import BLOCKING, FileChange, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, FileChange, Outcome, OutcomeKind, Patch, Patched, Site
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.model.visible_text import visible_name
@@ -39,6 +39,14 @@ def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[Normalized
             name = canonicalize_name(left.name)
             found[name] = (*found.get(name, ()), patch.id)
     return found
+
+
+def lowered(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[Site, ...]:
+    """Find the requirements of a file of upstream for which a patch takes nothing but older versions."""
+    from patchlock.patches.ops.requirements import ops  # as above
+
+    source = decode(path, data)
+    return () if isinstance(source, Undecodable) else ops.lowered(patch.op, source)
 
 
 def commit_message(app: App, profile: Profile, outcomes: Iterable[Outcome]) -> str:

@@ -12,11 +12,15 @@ from patchlock.model.patch import BLOCKING, Located, Outcome, OutcomeKind, Patch
 from patchlock.model.text_files import SourceText
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import DIRECT, Evaluator, Memoized
+from patchlock.patches.outcomes import lowered
 
 Files = Mapping[PurePosixPath, bytes]
 
 NOT_HELD = "does not hold"
 """What became of a patch whose check failed; no outcome, as the engine says it beside them."""
+LOWERED = "needed, but older than upstream's"
+"""What became of a patch that takes an older version than upstream asks for: where it was only needed before, that has
+moved above it."""
 _FIRST = (
     *(OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.MOVED),
     *(OutcomeKind.NEW_SITES, OutcomeKind.PARTLY_FIXED, OutcomeKind.NEEDED, OutcomeKind.FIXED_UPSTREAM),
@@ -236,7 +240,12 @@ def verdicts(
     patched = engine.apply(patches, contents, seen, evaluator)
     after = _after(contents, patched)
     upstreams = {path: after[path] for path in contents}  # what the patches make is none of upstream's trouble
-    return {patch.id: _verdict(patch, patched, upstreams, evaluator) for patch in patches}
+    found = {patch.id: _verdict(patch, patched, upstreams, evaluator) for patch in patches}
+    for patch in patches:
+        paths = [one.path for one in patched.outcomes if one.patch == patch.id and one.path in contents]
+        if found[patch.id].what == OutcomeKind.NEEDED.value and any(lowered(patch, p, contents[p]) for p in paths if p):
+            found[patch.id] = dataclasses.replace(found[patch.id], what=LOWERED)
+    return found
 
 
 def worst(of_groups: Iterable[Mapping[str, Verdict]]) -> dict[str, Verdict]:

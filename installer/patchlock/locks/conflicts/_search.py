@@ -59,6 +59,11 @@ class Correction:
     edits: tuple[Edit, ...]
     solved: Solved
 
+    @property
+    def cost(self) -> int:
+        """Add what the edits cost."""
+        return sum(edit.cost for edit in self.edits)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
@@ -158,13 +163,20 @@ def search(members: Sequence[Member], atoms: Atoms, first: Unsolved, resolver: R
                             break  # a core that was not narrowed down says nothing
                         cores.append(core)
                     expand(chosen, core)
-    corrections.sort(key=lambda one: sum(edit.cost for edit in one.edits))
+    corrections.sort(key=lambda one: one.cost)
     corrections = [
         one
         for i, one in enumerate(corrections)
         if not any(_taken(o.edits) <= _taken(one.edits) for o in corrections[:i])
     ]
     return Found(cores=tuple(cores), corrections=tuple(corrections[:most]))
+
+
+def solving(corrections: Sequence[Correction], atoms: Atoms, resolver: Resolver) -> tuple[Correction, ...]:
+    """Keep the corrections that solve another question too, with the versions of that."""
+    answers = resolver.ask([Question(atoms=_left(atoms, one.edits)) for one in corrections])
+    pairs = zip(corrections, answers, strict=True)
+    return tuple(Correction(edits=one.edits, solved=answer) for one, answer in pairs if isinstance(answer, Solved))
 
 
 def _left(atoms: Atoms, chosen: Iterable[Edit]) -> Atoms:

@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from patchlock.catalogue.authoring import writing
 from patchlock.catalogue.authoring.assembly import Written
-from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
+from patchlock.catalogue.authoring.drafts import SOURCE, WHY, Draft, ensures, op, slug
 from patchlock.locks.conflicts._search import Correction
 from patchlock.locks.conflicts._versions import pinned
 from patchlock.locks.conflicts.model import Edit, Member, line
@@ -48,6 +48,8 @@ class Remedy:
     changes: tuple[Change, ...]
     written: tuple[Written, ...]
     """New patches, and those of the app that they replace by their id."""
+    anew: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Why those of the app are replaced, by their id; a clause, "" where it is not known."""
     without: tuple[str, ...]
     """Patches of the app that go."""
     by_hand: tuple[str, ...]
@@ -79,6 +81,7 @@ def remedy(
     versions = correction.solved.versions
     changes: list[Change] = []
     written: list[Written] = []
+    anew: dict[str, str] = {}
     without: list[str] = []
     by_hand: list[str] = []
     for edit in correction.edits:
@@ -98,10 +101,12 @@ def remedy(
                 Change(member=m, after="" if edit.kind == "drop" else _with(m.requirement, specifier)) for m in chosen
             ]
             ours = {m.requester.name: m for m in chosen if m.requester.kind == "patch" and m.requester.name}
+            why = _reason(reasons.get(edit, ""), name, edit.names)
             for patch in (patch for patch in patches if patch.id in ours):
                 replaced = None if edit.kind == "drop" else _replaced(patch, specifier)
                 if replaced is not None:
                     written.append(replaced)
+                    anew[patch.id] = why
                 elif isinstance(patch.op, AddRequirement):
                     without.append(patch.id)
                     by_hand.append(f"remove the patch {patch.id} ({patch.origin})")
@@ -113,7 +118,6 @@ def remedy(
             for marker in [""] if left and is_for_all else sorted(markers):
                 meant = [m for m in left if is_for_all or m.own_marker == marker]
                 known = [*patches, *(one.patch for one in written)]
-                why = _reason(reasons.get(edit, ""), name, edit.names)
                 written.append(_new(edit, name, specifier, meant, why, known, marker=marker))
         if edit.kind == "unbind":
             gone = [members[atom.member] for atom in edit.takes]
@@ -122,7 +126,9 @@ def remedy(
         if edit.kind == "later":
             changes.append(Change(member=None, after=""))
             by_hand.append(_LATER)
-    return Remedy(changes=tuple(changes), written=tuple(written), without=tuple(without), by_hand=tuple(by_hand))
+    return Remedy(
+        changes=tuple(changes), written=tuple(written), anew=anew, without=tuple(without), by_hand=tuple(by_hand)
+    )
 
 
 def _reason(reason: str, name: NormalizedName, names: Iterable[NormalizedName]) -> str:
@@ -151,6 +157,8 @@ def bounded(found: Remedy, patches: Iterable[Patch], profiles: Collection[str], 
             written.append(Written(patch=dataclasses.replace(old, profiles=elsewhere), ensures=kept))
             patch_id = next(word for n in range(2, len(known) + 3) if (word := _numbered(old.id, n)) not in known)
         here = dataclasses.replace(one.patch, id=patch_id, profiles=tuple(profiles))
+        if old is not None:  # its reason is that of the other profiles
+            here = dataclasses.replace(here, why=found.anew.get(old.id) or WHY, source=SOURCE)
         written.append(dataclasses.replace(one, patch=here))
     return dataclasses.replace(found, written=tuple(written))
 

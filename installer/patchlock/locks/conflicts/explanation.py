@@ -16,7 +16,7 @@ from packaging.version import Version
 from patchlock.locks import wheel_choice
 from patchlock.locks._rules import built_here, only_built
 from patchlock.locks.conflicts import _provenance, _search, edits
-from patchlock.locks.conflicts._search import Core, Correction
+from patchlock.locks.conflicts._search import Core, Correction, Resolver
 from patchlock.locks.conflicts._trials import ResolverSession, pins, solved
 from patchlock.locks.conflicts._versions import is_together, nearest, pinned
 from patchlock.locks.conflicts.edits import Remedy
@@ -128,7 +128,9 @@ class Explanation:
     tried: tuple[Tried, ...]
     """Fewest edits first."""
     builds: tuple[tuple[NormalizedName, Version], ...]
-    """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found."""
+    """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found.
+
+    Empty where the edits resolve without it."""
     build_metadata: str
     """The `[[metadata]]` tables that a lock with these builds needs; "" where files do not say it."""
     is_built: bool
@@ -159,7 +161,7 @@ def explain(
         raw: its requirement files before the patches.
         seconds: after which no more is asked.
         most: how many sets of edits are wanted.
-        builds_first: where a build can be allowed, no edits are tried with uv.
+        builds_first: where a build can be allowed, no edits are tried with uv, unless some are known without it.
         is_needed: says of a distribution that the app imports it, so that it cannot go without.
         tell: called with what goes on.
 
@@ -186,12 +188,11 @@ def explain(
         builds = _builds(order, members, found.cores)
     conflicts = tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
     is_built, build_metadata, rules = False, "", LockRules()
-    if builds and builds_first:
-        found = _search.Found(cores=found.cores, corrections=())
-    elif builds:  # what is pasted together has to resolve together
-        found, more, plain = _search.Found(cores=(), corrections=()), builds, order
+    if builds and (found.corrections or not builds_first):  # what is pasted together has to resolve together
+        known_cores, plain, more = {core.atoms for core in found.cores}, asking, builds
+        found = _search.Found(cores=(), corrections=())
         while more:
-            order, rules, build_metadata = _built(plain, builds)
+            order, rules, build_metadata = _built(plain.order, builds)
             asking = dataclasses.replace(asking, order=order, known={})
             (beside,) = asking.ask([Question(atoms=every)])
             is_built, more = isinstance(beside, Solved), ()
@@ -202,7 +203,39 @@ def explain(
                 builds += more
         if isinstance(beside, Unsolved):
             found = _search.search(members, every, beside, asking, most)
-            conflicts += tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
+            new = [core for core in found.cores if core.atoms not in known_cores]
+            conflicts += tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in new)
+            plain.asked = asking.asked
+            if enough := _without_builds(found.corrections, builds, every, plain):
+                found = dataclasses.replace(found, corrections=enough)
+                order, asking, builds, build_metadata, rules = plain.order, plain, (), "", LockRules()
+    sets, kept = _tried(order, raw, members, every, found, asking, is_needed)
+    if sets and not builds_first:
+        sets[0] = dataclasses.replace(sets[0], metadata=_metadata_of(order, raw, sets[0]))
+    sets = [dataclasses.replace(one, beside=rules) for one in sets]
+    return Explanation(
+        conflicts=conflicts,
+        tried=tuple(sets),
+        builds=builds,
+        build_metadata=build_metadata,
+        is_built=is_built,
+        kept=kept,
+        asked=asking.asked,
+        seconds=time.monotonic() - started,
+        is_complete=not asking.is_spent(),
+    )
+
+
+def _tried(
+    order: ResolutionInputs,
+    raw: Files,
+    members: Sequence[Member],
+    every: Atoms,
+    found: _search.Found,
+    asking: ResolverSession,
+    is_needed: Callable[[NormalizedName], bool],
+) -> tuple[list[Tried], tuple[NormalizedName, ...]]:
+    """Try corrections with uv, fewest edits first; names also what they would drop although it is needed."""
     tried: list[tuple[int, int, Tried]] = []
     kept: dict[NormalizedName, None] = {}
     for correction in found.corrections:
@@ -215,24 +248,9 @@ def explain(
             continue
         verified = _verified(order, raw, members, nearer, found.cores, asking)
         if verified:
-            cost = sum(edit.cost for edit in correction.edits)
-            tried.append((cost, _lowered(verified), verified))
+            tried.append((correction.cost, _lowered(verified), verified))
     tried.sort(key=lambda one: one[:2])
-    sets = [one for _, _, one in tried]
-    if sets and not builds_first:
-        sets[0] = dataclasses.replace(sets[0], metadata=_metadata_of(order, raw, sets[0]))
-    sets = [dataclasses.replace(one, beside=rules) for one in sets]
-    return Explanation(
-        conflicts=conflicts,
-        tried=tuple(sets),
-        builds=builds,
-        build_metadata=build_metadata,
-        is_built=is_built,
-        kept=tuple(kept),
-        asked=asking.asked,
-        seconds=time.monotonic() - started,
-        is_complete=not asking.is_spent(),
-    )
+    return [one for _, _, one in tried], tuple(kept)
 
 
 def _metadata_of(order: ResolutionInputs, raw: Files, tried: Tried) -> str:
@@ -251,6 +269,16 @@ def _builds(
     words = "\n".join(line for core in cores for line in core.words)
     in_conflict = {members[atom.member].name for core in cores for atom in core.atoms if atom.member >= 0}
     return tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words)
+
+
+def _without_builds(
+    corrections: Sequence[Correction], builds: Sequence[tuple[NormalizedName, Version]], every: Atoms, plain: Resolver
+) -> tuple[Correction, ...]:
+    """Keep the corrections that resolve without the builds too, if the cheapest of all is among them."""
+    names = {name for name, _ in builds}
+    others = [one for one in corrections if names.isdisjoint(name for edit in one.edits for name in edit.names)]
+    enough = _search.solving(others, every, plain)
+    return enough if enough and enough[0].cost == corrections[0].cost else ()
 
 
 def _takes_placeholder(correction: Correction) -> bool:

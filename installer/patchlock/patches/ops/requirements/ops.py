@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.model.patch import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText
@@ -174,6 +175,28 @@ def left(op: Op) -> Requirement | None:
             return requirement
         case _:
             return None
+
+
+def lowered(op: Op, source: SourceText) -> tuple[Site, ...]:
+    """Find the requirements of a file that an op gives nothing but older versions than they ask for."""
+    if not isinstance(op, SetRequirement):
+        return ()
+
+    def verdict(entry: Entry) -> _Verdict:
+        return () if entry.requirement and _is_older(op.specifier, entry.requirement.specifier) else None
+
+    return _located(_read(source), op.name, op.within, verdict, op.marker).sites
+
+
+def _is_older(taken: SpecifierSet, asked: SpecifierSet) -> bool:
+    lowest = max((_version(one) for one in asked if one.operator in {"==", ">=", "~=", ">"}), default=None)
+    if lowest is None or taken.contains(lowest, prereleases=True):
+        return False
+    return any(_version(one) <= lowest for one in taken if one.operator in {"==", "<", "<="})
+
+
+def _version(one: Specifier) -> Version:
+    return Version(one.version.removesuffix(".*"))
 
 
 def _located(
