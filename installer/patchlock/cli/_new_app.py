@@ -323,9 +323,13 @@ def _report(
     if not others:
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
+    lines += ["", f"written: {file}"]
     lines += [
-        "",
-        f"written: {file}",
+        visible_name(f"next: settle its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}")
+        for one in [one for one in findings.ranked(proposal.issues) if one.is_left][:_SHOWN]
+        if (stops := findings.stops(one)) in _STOPS
+    ]
+    lines += [
         f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}",
     ]
     return lines

@@ -115,6 +115,13 @@ class ProposalResult:
         imports = Imports(self.clone.files, self.clone.trees)
         return system_needs.read(files, imports, self.asked, known, locked, _started(self.clone.trees, launch))
 
+    def without_brought(self, remarks: Iterable[str], locked: Collection[NormalizedName]) -> tuple[str, ...]:
+        """Leave out of remarks what its README installs and a lock brings."""
+        imports = Imports(self.clone.files, self.clone.trees)
+        told = _of_readme(self.clone, self.asked, imports)
+        left = _of_readme(self.clone, {*self.asked, *locked}, imports)
+        return tuple(one for one in remarks if one in left or one not in told)
+
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""
         first = next(iter(self.commands), None)
@@ -366,7 +373,7 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
     )
 
 
-def _of_readme(clone: CandidateApp, asked: Asked, imports: Imports) -> tuple[str, ...]:
+def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:
     """Name what the README installs with pip beside the app, its code imports, and no requirement brings."""
     packages = {path.parent for path in clone.files if path.name == "__init__.py"}
     own = {canonicalize_name(one.name) for one in packages if one.parent not in packages}

@@ -114,7 +114,10 @@ def _told(issue: Issue) -> str:
     places = [str(one) for one in issue.found]
     more = [f"(and {len(places) - _SHOWN} more)"] if len(places) > _SHOWN else []
     return "\n".join(
-        [f"{issue.name}: {issue.title}; {issue.remedy}", *(f"  {place}" for place in [*places[:_SHOWN], *more])]
+        [
+            f"{'TODO: ' * issue.is_left}{issue.name}: {issue.title}; {issue.remedy}",
+            *(f"  {place}" for place in [*places[:_SHOWN], *more]),
+        ]
     )
 
 
