@@ -198,7 +198,7 @@ def test_facts_are_read_from_the_clone(mini: Mini) -> None:
     app = values["app"]
     assert (app["title"], app["license"], app["python"]) == ("Mini Voice", "MIT", ">=3.8")
     assert app["requirements"] == ["requirements.txt"]
-    assert "# Not: requirements_cuda.txt (it is for CUDA), requirements-dev.txt (it is for dev)." in mini.text
+    assert "# Also there: requirements_cuda.txt (it is for CUDA), requirements-dev.txt (it is for dev)." in mini.text
     assert values["upstream"] == {"url": URL, "branch": "trunk", "commit": git(mini.clone, "rev-parse", "HEAD")}
     assert values["launch"]["command"] == ["python", "app.py"]
     assert values["need"][0]["name"] == "espeak-ng"
@@ -314,7 +314,9 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     ]
     assert ", which makes it fail at first use: keep gradio below 4\n" in told.stdout
     assert re.findall(r"imports hums\S*", told.stdout) == ["imports hums.version"]
-    assert "\n  not poetry.lock: it holds the versions that upstream tested, for its own machines; " in told.stdout
+    assert (
+        "\n  also there: poetry.lock, it holds the versions that upstream tested, for its own machines; " in told.stdout
+    )
     assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
     assert "look at: README.md:1 installs hands with pip, which its code imports" in told.stdout
     assert not re.search("installs (?:clock|hums|speaker) with pip", told.stdout)
@@ -380,7 +382,8 @@ def test_names_of_upstream_s_files_stay_on_their_line(face: Face, index: str, tm
     shown = forged.replace("\n", "\\n")
     assert f'    {shown}/a.py:2: x = torch.device("cuda")\n' in said.stdout
     assert (
-        f"  not {shown}/requirements.txt: its name is the one that pip users install from, in {shown}\n" in said.stdout
+        f"  also there: {shown}/requirements.txt, its name is the one that pip users install from, in {shown}\n"
+        in said.stdout
     )
 
 

@@ -289,7 +289,7 @@ def _report(
         lines += _issue_lines(issue)
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
-    lines += [f"  not {one.path}: {one.why}" for one in proposal.alternatives[:_SHOWN]]
+    lines += [f"  also there: {one.path}, {one.why}" for one in proposal.alternatives[:_SHOWN]]
     lines.append(f"launch: {command_lines.joined(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
     lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")
     needs = ", ".join(f"{need.name} ({need.found.path}:{need.found.line})" for need in proposal.needs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -160,7 +160,10 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
     )
     told = documents.told({**clone.files, **clone.documents})
     unread = requirement_choice.unread(clone.listed)
-    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [], unread)
+    repository = app_names.repository_of(wanted.url)
+    ranked = requirement_choice.candidates(
+        _only(clone, chosen), told, [chosen] if chosen is not None else [], unread, repository
+    )
     if chosen is None:
         ranked = requirement_choice.fitting_machine(ranked, wanted.profile.name.partition("-")[0])
         beside = requirement_choice.together(ranked[0].path, told, clone.files)
@@ -289,6 +292,7 @@ def _draft(
             *lines.remarks,
             *_of_python(draft, wanted.profile),
             *_of_container(clone, draft, wanted.catalogue),
+            *_of_other_files(files, asked, chosen, alternatives),
             *_of_readme(clone, asked, found),
             *device_switches.read(trees),
             *device_switches.on_cpu_without_cuda(trees),
@@ -371,6 +375,14 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
         for found, names in every
         if (str(found.path) == chosen or not is_said) and (left := [name for name in names if name not in known])
     )
+
+
+def _of_other_files(
+    files: Mapping[PurePosixPath, bytes], asked: Asked, chosen: RequirementFile, others: Iterable[RequirementFile]
+) -> Iterator[str]:
+    """Name what other files ask for that say what the app requires, and those taken do not."""
+    for told in filter(None, (requirement_choice.differences(asked, one.path, files) for one in others)):
+        yield f"{told}, and {chosen.path} does not: what the app cannot do without is a patch"
 
 
 def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def _head(proposal: Proposal) -> str:
         *_comment(f"Python: {facts.python_from}."),
         ("python", facts.python),
         *_comment(f"{proposal.requirements.path}: {proposal.requirements.why} ({proposal.requirements.count} lines)."),
-        *_others("Not", [f"{one.path} ({one.why})" for one in proposal.alternatives]),
+        *_others("Also there", [f"{one.path} ({one.why})" for one in proposal.alternatives]),
         ("requirements", tuple(map(str, proposal.together))),
     ]
     if proposal.extras:

@@ -127,8 +127,8 @@ def _run_at_start(started: Sequence[tuple[ast.Module, bool]]) -> frozenset[ast.A
             continue
         found.add(node)
         if isinstance(node, ast.Call):
-            called = [one for name in _names_of(node.func) if len(one := functions.get(name, [])) == 1]
-            waiting += [(inner, True) for one in called[:1] for inner in one[0].body]
+            called = [every for name in _names_of(node.func) if len(every := functions.get(name, [])) == 1]
+            waiting += [(inner, True) for every in called[:1] for inner in every[0].body]
         inside = () if isinstance(node, _Function | ast.Lambda) else ast.iter_child_nodes(node)
         waiting += [(child, is_program) for child in inside]
     return frozenset(found)
