@@ -324,11 +324,12 @@ def _report(
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
     lines += ["", f"written: {file}"]
-    lines += [
-        visible_name(f"next: settle its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}")
-        for one in [one for one in findings.ranked(proposal.issues) if one.is_left][:_SHOWN]
-        if (stops := findings.stops(one)) in _STOPS
+    left = [
+        f"next: settle its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}"
+        for one in findings.ranked(proposal.issues)
+        if one.is_left and (stops := findings.stops(one)) in _STOPS
     ]
+    lines += [visible_name(line) for line in [*dict.fromkeys(left)][:_SHOWN]]
     lines += [
         f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}",
     ]
