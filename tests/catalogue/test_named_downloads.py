@@ -31,7 +31,12 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ('hf_hub_download(repo_id="owner/name", filename="model.pt")', "owner/name/model.pt"),
         ('pipeline("text-to-speech", model="owner/name")', "owner/name"),
         ('cached_path("hf://owner/name/sub/model.safetensors")', "owner/name/sub/model.safetensors"),
-        ('URL = "https://huggingface.co/owner/name/resolve/main/x.ckpt"', "owner/name/x.ckpt"),
+        ('AutoModel.from_pretrained(f"owner/name")', "owner/name"),
+        ('URL = "https://huggingface.co/owner/name/resolve/main/x.ckpt"\nfetch(URL)', "owner/name/x.ckpt"),
+        ('URLS = {"x": "hf://owner/name/x.pt"}\nfor name, url in URLS.items():\n    fetch(url)', "owner/name/x.pt"),
+        ('class A:\n    url = "hf://owner/name/x.pt"\n    def f(self):\n        fetch(self.url)', "owner/name/x.pt"),
+        ('def f(url="hf://owner/name/x.pt"):\n    fetch(url)', "owner/name/x.pt"),
+        ('def f():\n    return "hf://owner/name/x.pt"', "owner/name/x.pt"),
         ('torch.hub.load_state_dict_from_url("https://host.test/w/x.pth")', "https://host.test/w/x.pth"),
     ],
 )
@@ -50,11 +55,37 @@ def test_what_the_code_names_is_found(code: str, name: str) -> None:
         '"""See https://huggingface.co/owner/name/resolve/main/x.ckpt"""',
         'print("https://huggingface.co/owner/name")',
         'print("https://example.com/page.html")',
+        'URLS = {"x": "hf://owner/name/x.pt"}\ndef f(name):\n    assert name in URLS',
         'AutoModel.from_pretrained("owner/name',
     ],
 )
 def test_what_is_no_download_is_not(code: str) -> None:
     assert found(app=code) == []
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_at_start"),
+    [
+        ("Talker()", True),
+        ("talk = Talker", False),
+        ("Talker.of('x')", True),
+        ("make().of('x')", True),
+        ("Talker.later()", False),
+        ("def lazy():\n    Talker()", False),
+        ("if __name__ == '__main__':\n    Talker()", True),
+    ],
+)
+def test_what_the_start_calls_is_wanted_at_the_start(calls: str, is_at_start: bool) -> None:
+    talker = (
+        "class Talker:\n"
+        "    def __init__(self):\n        self.model = load()\n"
+        "    def of(name):\n        Talker()\n"
+        "    def later(self): ...\n"
+        "def load():\n    return M.from_pretrained('owner/name')\n"
+    )
+    assert found("app talker", app=f"from talker import Talker\n{calls}\n", talker=talker) == [
+        ("owner/name", "talker.py", 8, is_at_start)
+    ]
 
 
 def test_those_of_the_start_stand_first_and_each_once() -> None:

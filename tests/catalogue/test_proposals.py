@@ -140,6 +140,40 @@ def test_file_that_setup_reads_comes_before_that_of_conda(code: str, readme: str
     assert (str(found[0].path), found[0].why) == wanted
 
 
+@pytest.mark.parametrize(
+    ("readme", "wanted"),
+    [
+        ("`pip install -e .`", "setup.py"),
+        ("`python -m pip install '.[all]'`", "setup.py"),
+        ("```\ngit clone https://e.org/x/Mini-App\ncd Mini-App\npython setup.py install\n```", "setup.py"),
+        ("`uv sync`", "setup.py"),
+        ("```\npip install .\npip install -r requirements.txt\n```", "requirements.txt"),
+        ("```\ngit clone https://e.org/x/apex\ncd apex\npip install .\n```", ""),
+        ("`python setup.py build_ext`", ""),
+        ("`pip install app`", ""),
+    ],
+)
+def test_project_is_taken_where_people_are_told_to_install_it(readme: str, wanted: str) -> None:
+    files = tree({"setup.py": 'setup(install_requires=["a"])', "requirements.txt": "a\n", "README.md": readme})
+    first = requirement_choice.candidates(files, documents.told(files), repository="Mini-App")[0]
+    assert (str(first.path), first.why.endswith(" says to install from it")) == (
+        wanted or "requirements.txt",
+        bool(wanted),
+    )
+
+
+def test_what_another_file_of_the_app_asks_for_is_told() -> None:
+    setup = 'setup(install_requires=["a>=1", "b", "C==2", "d<3"])'
+    files = tree(
+        {"setup.py": setup, "requirements.txt": "-r more.txt\na\nb==1\n", "more.txt": "c==2\n", "x/setup.py": setup}
+    )
+    taken = requirement_repairs.located(files, [PurePosixPath("requirements.txt"), PurePosixPath("more.txt")])
+    told = {
+        name: requirement_choice.differences(taken, PurePosixPath(name), files) for name in ("setup.py", "x/setup.py")
+    }
+    assert told == {"setup.py": "setup.py asks for a>=1, d<3", "x/setup.py": ""}
+
+
 def test_file_of_the_wanted_machine_is_taken() -> None:
     ranked = requirement_choice.candidates(tree({"requirements.txt": "a\n", "requirements_cpu.txt": "b\n"}))
 

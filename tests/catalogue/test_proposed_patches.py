@@ -142,21 +142,44 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
         'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
         "model = WhisperModel(name, device=device)\n"
     )
-    files = tree({"a.py": text, "b.py": library})
+    choosing = (
+        "import torch\n"
+        "class A:\n"
+        "    def __init__(self, device):\n"
+        "        if device is None:\n"
+        '            self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
+        "        if torch.backends.mps.is_available():\n"
+        '            self.device = torch.device("mps")\n'
+        "    def b(self):\n"
+        '        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
+        "        self.to(device)\n"
+        "        if torch.backends.mps.is_available():\n"
+        '            device = torch.device("mps")\n'
+    )
+    files = tree({"a.py": text, "b.py": library, "c.py": choosing})
     known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
 
     told: list[str] = []
     ((_, issues),) = shared_sets.examine([device], known, Memoized(), told.append)
+    chosen = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
     assert [(findings.stops(one), [(place.line, place.text) for place in one.found]) for one in issues] == [
         ("stops the first use", [(2, "model = load().cuda()")]),
-        ("slower", [(3, "x = model.half()"), (8, 'device = "cpu" (for mps-macos)')]),
+        (
+            "slower",
+            [
+                (3, "x = model.half()"),
+                (8, 'device = "cpu" (for mps-macos)'),
+                (5, f"self.{chosen} (for xpu-linux, xpu-windows)"),  # what follows gives it Metal
+                (9, f"{chosen} (for mps-macos)"),
+            ],
+        ),
     ]
     assert issues[1].means == (
         "on the CPU half precision is slow, and kernels without it fail; "
         "its code takes the CPU there, although there is a GPU"
     )
-    assert told == ["looking at file 1 of 2"]
+    assert told == ["looking at file 1 of 3"]
 
 
 @pytest.mark.parametrize(

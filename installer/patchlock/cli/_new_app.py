@@ -289,7 +289,7 @@ def _report(
         lines += _issue_lines(issue)
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
-    lines += [f"  not {one.path}: {one.why}" for one in proposal.alternatives[:_SHOWN]]
+    lines += [f"  also there: {one.path}, {one.why}" for one in proposal.alternatives[:_SHOWN]]
     lines.append(f"launch: {command_lines.joined(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
     lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")
     needs = ", ".join(f"{need.name} ({need.found.path}:{need.found.line})" for need in proposal.needs)
@@ -323,9 +323,14 @@ def _report(
     if not others:
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
+    lines += ["", f"written: {file}"]
+    left = [
+        f"next: settle its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}"
+        for one in findings.ranked(proposal.issues)
+        if one.is_left and (stops := findings.stops(one)) in _STOPS
+    ]
+    lines += [visible_name(line) for line in [*dict.fromkeys(left)][:_SHOWN]]
     lines += [
-        "",
-        f"written: {file}",
         f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}",
     ]
     return lines

@@ -98,7 +98,10 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         proposed.asked,
         [one.module for one in import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).modules],
     )
-    remarks = (*(f"{one.title}: {one.remedy}" for one in limits), *run_time_installs.remarks(kept, versions))
+    remarks = (
+        *proposed.without_brought(proposal.remarks, versions),
+        *run_time_installs.remarks(kept, versions),
+    )
     trees = proposed.clone.trees
     lacking = (
         *((_issue(missing, trying),) if missing else ()),
@@ -109,8 +112,8 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
             Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions
         ),
     )
-    kept = (*kept, *limits, *lacking)
-    proposal = dataclasses.replace(proposal, issues=(*kept, *more), remarks=(*proposal.remarks, *remarks))
+    kept = (*kept, *(dataclasses.replace(one, is_left=True) for one in (*limits, *lacking)))
+    proposal = dataclasses.replace(proposal, issues=(*kept, *more), remarks=remarks)
     if lock is not None:
         contents = _locked_needs.read(lock, proposal.tables, trying.cache)
         proposal = dataclasses.replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -115,6 +115,13 @@ class ProposalResult:
         imports = Imports(self.clone.files, self.clone.trees)
         return system_needs.read(files, imports, self.asked, known, locked, _started(self.clone.trees, launch))
 
+    def without_brought(self, remarks: Iterable[str], locked: Collection[NormalizedName]) -> tuple[str, ...]:
+        """Leave out of remarks what its README installs and a lock brings."""
+        imports = Imports(self.clone.files, self.clone.trees)
+        told = _of_readme(self.clone, self.asked, imports)
+        left = _of_readme(self.clone, {*self.asked, *locked}, imports)
+        return tuple(one for one in remarks if one in left or one not in told)
+
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""
         first = next(iter(self.commands), None)
@@ -153,7 +160,10 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
     )
     told = documents.told({**clone.files, **clone.documents})
     unread = requirement_choice.unread(clone.listed)
-    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [], unread)
+    repository = app_names.repository_of(wanted.url)
+    ranked = requirement_choice.candidates(
+        _only(clone, chosen), told, [chosen] if chosen is not None else [], unread, repository
+    )
     if chosen is None:
         ranked = requirement_choice.fitting_machine(ranked, wanted.profile.name.partition("-")[0])
         beside = requirement_choice.together(ranked[0].path, told, clone.files)
@@ -282,6 +292,7 @@ def _draft(
             *lines.remarks,
             *_of_python(draft, wanted.profile),
             *_of_container(clone, draft, wanted.catalogue),
+            *_of_other_files(files, asked, chosen, alternatives),
             *_of_readme(clone, asked, found),
             *device_switches.read(trees),
             *device_switches.on_cpu_without_cuda(trees),
@@ -366,7 +377,15 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
     )
 
 
-def _of_readme(clone: CandidateApp, asked: Asked, imports: Imports) -> tuple[str, ...]:
+def _of_other_files(
+    files: Mapping[PurePosixPath, bytes], asked: Asked, chosen: RequirementFile, others: Iterable[RequirementFile]
+) -> Iterator[str]:
+    """Name what other files ask for that say what the app requires, and those taken do not."""
+    for told in filter(None, (requirement_choice.differences(asked, one.path, files) for one in others)):
+        yield f"{told}, and {chosen.path} does not: what the app cannot do without is a patch"
+
+
+def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:
     """Name what the README installs with pip beside the app, its code imports, and no requirement brings."""
     packages = {path.parent for path in clone.files if path.name == "__init__.py"}
     own = {canonicalize_name(one.name) for one in packages if one.parent not in packages}

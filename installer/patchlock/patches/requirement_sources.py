@@ -6,7 +6,7 @@ No requirement is passed over in silence: it is a line, it is named as not cover
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from packaging.markers import InvalidMarker, Marker
@@ -32,6 +32,16 @@ from patchlock.patches.ops.requirements import formats
 from patchlock.patches.ops.requirements.lists import Computed, Declared
 from patchlock.patches.pip_requirements import Line, parse
 
+CONDA_ON_INDEX: Mapping[NormalizedName, NormalizedName] = {
+    canonicalize_name(name): canonicalize_name(on_index)
+    for name, on_index in {
+        "pytorch": "torch",
+        "pytorch-gpu": "torch",
+        "pytorch-cpu": "torch",
+        "py-opencv": "opencv-python",
+    }.items()
+}
+"""conda's name → the index's, where they differ. Source: https://anaconda.org/pytorch/pytorch"""
 INCLUDES = frozenset({"--requirement", "--constraint"})
 """The options that name another file."""
 _OWN = OptionalLists()
@@ -108,14 +118,17 @@ def line_of_setup_list(source: SourceText) -> int | None:
 
 
 def _conda(declared: Declared) -> FileRequirements:
-    """Read what is pip's of an environment; what is conda's has no counterpart on an index that could be relied on."""
-    found = [line_of(entry) for one in declared.lists if one.name == declared.default for _, entry in one.entries]
+    """Read what is pip's of an environment; what is conda's alone has no counterpart on an index to be relied on."""
+    by_pip = [entry for one in declared.lists if one.name == declared.default for _, entry in one.entries]
+    names = {entry.name for entry in by_pip}
+    found = [line_of(entry) for entry in by_pip]
     found += [doubtful(doubt) for doubt in declared.doubts if doubt.within == declared.default]
     conda = [
         NotCovered(line=entry.line, what=f"{entry.text} is a package of conda's")
         for one in declared.lists
         if one.name != declared.default
         for _, entry in one.entries
+        if CONDA_ON_INDEX.get(entry.name, entry.name) not in names
     ]
     conda += [
         NotCovered(line=doubt.line, what=f"{doubt.text} is a package of conda's")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
@@ -42,6 +42,19 @@ def idle_lines(module: ast.Module) -> frozenset[int]:
     return frozenset(found)
 
 
+def taken_over_lines(module: ast.Module, devices: Collection[str]) -> frozenset[int]:
+    """List the lines of values that a question for devices replaces, before anything else names them."""
+    found: set[int] = set()
+    for block in (block for node in ast.walk(module) for block in _blocks(node)):
+        for index, one in enumerate(block):
+            if isinstance(one, ast.If) and all(device in ast.unparse(one.test).lower() for device in devices):
+                for name in {_target(inner) for inner in one.body} - {""}:
+                    before = next((before for before in block[:index][::-1] if name in ast.unparse(before)), one)
+                    made = [inner for inner in ast.walk(before) if _target(inner) == name] if before is not one else []
+                    found.update(*(_lines([inner]) for inner in made if isinstance(inner, ast.stmt)))
+    return frozenset(found)
+
+
 def default_lines(module: ast.Module) -> frozenset[int]:
     """List the lines of what parameters are where no caller gives them another value."""
     every = [node for node in ast.walk(module) if isinstance(node, ast.arguments)]
@@ -52,9 +65,15 @@ def default_lines(module: ast.Module) -> frozenset[int]:
 
 def _assigned(node: ast.AST) -> str:
     """Name the one variable that a statement gives a value; "" for none."""
+    name = _target(node)
+    return name if name.isidentifier() else ""
+
+
+def _target(node: ast.AST) -> str:
+    """Write the one variable or attribute that a statement gives a value; "" for none."""
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return name
+        case ast.Assign(targets=[ast.Name() | ast.Attribute() as target]):
+            return ast.unparse(target)
         case _:
             return ""
 

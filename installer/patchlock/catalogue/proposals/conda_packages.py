@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import NormalizedName
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
@@ -18,14 +18,8 @@ from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText
 from patchlock.patches.ops.requirements import formats
 from patchlock.patches.ops.requirements.lists import Entry
+from patchlock.patches.requirement_sources import CONDA_ON_INDEX
 
-_ON_INDEX: Mapping[str, str] = {
-    "pytorch": "torch",
-    "pytorch-gpu": "torch",
-    "pytorch-cpu": "torch",
-    "py-opencv": "opencv-python",
-}
-"""conda's name → the index's, where they differ. Source: https://anaconda.org/pytorch/pytorch"""
 _PIP = "dependencies.pip"
 """The list that a lock reads."""
 
@@ -60,7 +54,7 @@ def repair(
 
 
 def _name(entry: Entry) -> NormalizedName:
-    return canonicalize_name(_ON_INDEX.get(entry.name, entry.name))
+    return CONDA_ON_INDEX.get(entry.name, entry.name)
 
 
 def _section(name: NormalizedName, entry: Entry, place: Finding, link: Callable[..., str]) -> ProposedPatch:

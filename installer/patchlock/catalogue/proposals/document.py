@@ -95,7 +95,7 @@ def _head(proposal: Proposal) -> str:
         *_comment(f"Python: {facts.python_from}."),
         ("python", facts.python),
         *_comment(f"{proposal.requirements.path}: {proposal.requirements.why} ({proposal.requirements.count} lines)."),
-        *_others("Not", [f"{one.path} ({one.why})" for one in proposal.alternatives]),
+        *_others("Also there", [f"{one.path} ({one.why})" for one in proposal.alternatives]),
         ("requirements", tuple(map(str, proposal.together))),
     ]
     if proposal.extras:
@@ -114,7 +114,10 @@ def _told(issue: Issue) -> str:
     places = [str(one) for one in issue.found]
     more = [f"(and {len(places) - _SHOWN} more)"] if len(places) > _SHOWN else []
     return "\n".join(
-        [f"{issue.name}: {issue.title}; {issue.remedy}", *(f"  {place}" for place in [*places[:_SHOWN], *more])]
+        [
+            f"{'TODO: ' * issue.is_left}{issue.name}: {issue.title}; {issue.remedy}",
+            *(f"  {place}" for place in [*places[:_SHOWN], *more]),
+        ]
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -40,6 +40,7 @@ _SIGNS = re.compile(
 """What a file has that is worth reading."""
 _NOT_OWNERS = frozenset({"datasets", "spaces", "docs", "papers", "blog"})
 """First words of an address of Hugging Face that are no owners."""
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class Download:
     """Of that repository, or the whole address; "" for all that the library takes of the repository."""
     found: Finding
     is_at_start: bool
-    """It stands where Python runs as the program starts."""
+    """It stands where Python runs as the program starts, or in what is called there."""
 
     @property
     def name(self) -> str:
@@ -68,18 +69,16 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
         trees: of its Python files.
         started: the files that the program runs as it starts, in order: packages around it, itself, what it imports.
     """
-    found: dict[str, Download] = {}
+    code = {path: module for path in sorted(trees.files) if not _is_test(path) and (module := trees.of(path))}
+    signs = sorted((path for path in code if _SIGNS.search(files[path])), key=lambda path: (path not in started, path))
     program = next((path for path in started if path.name != "__init__.py"), None)
-    for path in sorted(files, key=lambda path: (path not in started, path)):
-        if path.suffix == ".py" and not _is_test(path) and _SIGNS.search(files[path]):
-            module = trees.of(path)
-            for one in (
-                _of(path, module, files, is_started=path in started, is_program=path == program)
-                if module is not None
-                else ()
-            ):
-                if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
-                    found[one.name] = one
+    run = _run_at_start([(code[path], path == program) for path in started if path in code]) if signs else frozenset()
+    reaching = _reaching_calls(code.values()) if signs else frozenset()
+    found: dict[str, Download] = {}
+    for path in signs:
+        for one in _of(path, code[path], files, run, reaching):
+            if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
+                found[one.name] = one
     return tuple(
         sorted(found.values(), key=lambda one: (not one.is_at_start, one.found.path not in started, one.found.line))
     )
@@ -90,32 +89,98 @@ def _is_test(path: PurePosixPath) -> bool:
 
 
 def _of(
-    path: PurePosixPath, module: ast.Module, files: Files, *, is_started: bool, is_program: bool
+    path: PurePosixPath, module: ast.Module, files: Files, run: Collection[ast.AST], reaching: Collection[ast.AST]
 ) -> Iterator[Download]:
     texts = _texts(module)
-    for node, is_at_once in _nodes(module, is_program=is_program):
+    for node in ast.walk(module):
         named: tuple[str, str] | None = None
         if isinstance(node, ast.Call):
             named = _of_call(node, texts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node in reaching:
             named = _of_text(node.value)
         if named is None or PurePosixPath(named[0]) in files or _is_folder(named[0], files):
             continue
         place = Finding(path=path, line=node.lineno, text="/".join(filter(None, named))[:100])  # type: ignore[attr-defined]
-        yield Download(repository=named[0], file=named[1], found=place, is_at_start=is_started and is_at_once)
+        yield Download(repository=named[0], file=named[1], found=place, is_at_start=node in run)
 
 
-def _nodes(module: ast.Module, *, is_program: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Give all nodes, each with whether it runs as the module is imported; documentation is no text of the program."""
-    waiting: list[tuple[ast.AST, bool]] = [(module, True)]
+def _run_at_start(started: Sequence[tuple[ast.Module, bool]]) -> frozenset[ast.AST]:
+    """Give the nodes that run as a program starts: of its modules, and of what they call by a name that is theirs.
+
+    Args:
+        started: its modules, and of each whether it is the program itself.
+    """
+    functions: dict[str, list[_Function]] = {}
+    for module, _ in started:
+        for owner in ast.walk(module):
+            for one in owner.body if isinstance(owner, ast.ClassDef | ast.Module) else ():
+                if isinstance(one, _Function):
+                    functions.setdefault(one.name, []).append(one)
+                if isinstance(one, _Function) and isinstance(owner, ast.ClassDef):
+                    is_made = one.name == "__init__"
+                    functions.setdefault(owner.name if is_made else f"{owner.name}.{one.name}", []).append(one)
+    found: set[ast.AST] = set()
+    waiting: list[tuple[ast.AST, bool]] = list(started)
     while waiting:
-        node, is_at_once = waiting.pop()
-        yield node, is_at_once
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        node, is_program = waiting.pop()
+        if node in found or (isinstance(node, ast.If) and not is_program and import_graph.is_main(node.test)):
             continue
-        inside = is_at_once and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        inside = inside and (is_program or not (isinstance(node, ast.If) and import_graph.is_main(node.test)))
-        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+        found.add(node)
+        if isinstance(node, ast.Call):
+            called = [every for name in _names_of(node.func) if len(every := functions.get(name, [])) == 1]
+            waiting += [(inner, True) for every in called[:1] for inner in every[0].body]
+        inside = () if isinstance(node, _Function | ast.Lambda) else ast.iter_child_nodes(node)
+        waiting += [(child, is_program) for child in inside]
+    return frozenset(found)
+
+
+def _names_of(function: ast.expr) -> tuple[str, ...]:
+    match function:
+        case ast.Name(id=name):
+            return (name,)
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):
+            return (f"{owner}.{name}", name)
+        case ast.Attribute(attr=name):
+            return (name,)
+        case _:
+            return ()
+
+
+def _reaching_calls(modules: Iterable[ast.Module]) -> frozenset[ast.AST]:
+    """Give the nodes of values that a call is given, or that a function returns, by whatever names."""
+    waiting: list[ast.AST] = []
+    values: dict[str, list[ast.AST]] = {}
+    for node in (node for module in modules for node in ast.walk(module)):
+        match node:
+            case ast.Call(args=args, keywords=keywords):
+                waiting += [*args, *(one.value for one in keywords)]
+            case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
+                waiting.append(value)
+            case ast.Assign(targets=targets, value=value):
+                _keep(values, targets, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+                _keep(values, [target], value)
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+                _keep(values, [target], value)
+            case ast.arguments(args=args, defaults=defaults, kwonlyargs=more, kw_defaults=others):
+                for one, default in [*zip(args[::-1], defaults[::-1], strict=False), *zip(more, others, strict=True)]:
+                    values.setdefault(one.arg, []).extend([default] if default else [])
+    found: set[ast.AST] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += [*ast.iter_child_nodes(node), *values.pop(_name(node), ())]
+    return frozenset(found)
+
+
+def _keep(values: dict[str, list[ast.AST]], targets: Iterable[ast.expr], value: ast.expr) -> None:
+    for name in {_name(node) for target in targets for node in ast.walk(target)} - {"", "self", "cls"}:
+        values.setdefault(name, []).append(value)
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _texts(module: ast.Module) -> Mapping[str, str]:
@@ -154,6 +219,8 @@ def _of_call(call: ast.Call, texts: Mapping[str, str]) -> tuple[str, str] | None
 def _text(node: ast.AST, texts: Mapping[str, str]) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.JoinedStr) and len(node.values) == 1:  # f"…" without a field
+        return _text(node.values[0], texts)
     return texts.get(node.id, "") if isinstance(node, ast.Name) else ""
 
 

@@ -66,6 +66,8 @@ class Issue:
     """The app works with it, on the CPU or slowly."""
     is_doubtful: bool = False
     """It may do nothing at all: whether it counts cannot be read."""
+    is_left: bool = False
+    """Nothing of the proposal does anything about it: the remedy is what a person has to do."""
 
 
 STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")

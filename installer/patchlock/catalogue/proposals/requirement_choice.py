@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 
+from patchlock.catalogue.proposals import requirement_repairs
 from patchlock.catalogue.proposals.documents import Told
 from patchlock.catalogue.proposals.findings import Files, Finding, RequirementFile
+from patchlock.catalogue.proposals.shared_sets import Asked
 from patchlock.model.errors import RequirementsError
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.model.visible_text import is_utf8
@@ -20,6 +22,7 @@ _PIP = re.compile(r"(?i)(?:.*[-_.])?(?:requir\w*ments?|reqs?)(?:[-_.].*)?\.(?:tx
 _CONDA = re.compile(r"(?i)(?:environment|conda|env)[^/]*\.ya?ml")
 _INSTALLERS = frozenset({"pip", "pip3", "uv", "conda", "mamba", "micromamba", "pip.exe"})
 _PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
+_PLAIN = frozenset({"requirements.txt", "requirements.in"})
 _OTHER_PURPOSE = re.compile(
     r"(?i)(?:^|[-_./])(dev|develop|test|tests|doc|docs|train|training|lint|ci|build|example|examples|notebook|notebooks|"
     r"bench|benchmark|eval|evaluation|third_party|vendor|extra|extras|optional)(?=[-_./]|$)"
@@ -40,6 +43,8 @@ _UNREAD = (
     ("Pipfile", f"it is not read: {requirement_sources.OF_PIPFILE}"),
 )
 """Files and why they are not read."""
+_SHOWN = 5
+"""Requirements in one sentence."""
 _SPELLED = {
     "colab": "Colab",
     "directml": "DirectML",
@@ -93,6 +98,45 @@ def named(told: Iterable[Told], files: Files) -> tuple[tuple[PurePosixPath, Find
     return tuple(found.items())
 
 
+def _projects(told: Iterable[Told], files: Files, repository: str) -> dict[PurePosixPath, Finding]:
+    """List the project files that people are told to install, each with that place; they clone into `repository`."""
+    folders = {PurePosixPath(), PurePosixPath(repository)}
+    place = next((one.found for one in told if one.folder in folders and _installs_project(one.words)), None)
+    return {path: place for path in map(PurePosixPath, _PROJECT) if place is not None and path in files}
+
+
+def _installs_project(words: Sequence[str]) -> bool:
+    """Tell whether a command installs what the project file of its folder says."""
+    match words[2:] if words[1:2] == ("-m",) else words:
+        case ["uv", "pip", "install", *more] | ["pip" | "pip3", "install", *more]:
+            return any(re.fullmatch(r"\./?(?:\[.*\])?", word) for word in more)
+        case [_, "setup.py", "install" | "develop", *_] | ["uv", "sync", *_] | ["poetry" | "pdm", "install", *_]:
+            return True
+        case _:
+            return False
+
+
+def differences(taken: Asked, path: PurePosixPath, files: Files) -> str:
+    """Say what another file of the root, for whoever starts the app, asks for and those taken do not; "" for none.
+
+    Args:
+        taken: the requirements that the lock is made of.
+        path: the other file.
+        files: of the tree.
+    """
+    if path not in files or str(path) not in {*_PROJECT, *_PLAIN}:
+        return ""
+    ours = {name: {one.requirement.specifier for one in every} for name, every in taken.items()}
+    theirs = [
+        one.found.text
+        for name, every in requirement_repairs.located(files, requirement_repairs.all_files(files, path)).items()
+        for one in every
+        if name not in ours or (one.requirement.specifier and one.requirement.specifier not in ours[name])
+    ]
+    more = f" and {len(theirs) - _SHOWN} more" if len(theirs) > _SHOWN else ""
+    return f"{path} asks for {', '.join(theirs[:_SHOWN])}{more}" if theirs else ""
+
+
 def together(first: PurePosixPath, told: Iterable[Told], files: Files) -> tuple[PurePosixPath, ...]:
     """List what people are told to install from in one go with a file, in the same block of the same document."""
     by_block: dict[tuple[PurePosixPath, int], list[Told]] = {}
@@ -133,6 +177,7 @@ def candidates(
     told: Collection[Told] = (),
     listed: Collection[PurePosixPath] = (),
     unread: Collection[RequirementFile] = (),
+    repository: str = "",
 ) -> tuple[RequirementFile, ...]:
     """List the files that say what an app requires, the likeliest first.
 
@@ -141,13 +186,14 @@ def candidates(
         told: what its documents tell people to type.
         listed: further files that are meant.
         unread: what `unread` has found.
+        repository: the name of the tree's.
 
     Raises:
         RequirementsError: there is none, or the only ones are no text.
     """
     unreadable: list[str] = []
     found: list[tuple[tuple[int, ...], RequirementFile]] = []
-    places = dict(named(told, files))
+    places = {**_projects(told, files, repository), **dict(named(told, files))}
     of_setup = _of_setup(files)
     for path in sorted(path for path in files if is_candidate(path) or path in {*places, *of_setup, *listed}):
         source = decode(path, files[path])
@@ -188,11 +234,11 @@ def _judged(
     elif machine:
         kind, why = 7, f"it is for {_SPELLED.get(word := machine[1].lower(), word.upper())}"
     elif place is not None:
-        kind = 3 if _CONDA.fullmatch(path.name) else int(path.name not in {"requirements.txt", "requirements.in"})
+        kind = 3 if _CONDA.fullmatch(path.name) else int(path.name not in _PLAIN)
         why = f"{place.path}:{place.line} says to install from it"
     elif of_setup is not None:
         kind, why = 2, f"{of_setup.path}:{of_setup.line} takes from it what the package requires"
-    elif path.name in {"requirements.txt", "requirements.in"}:
+    elif path.name in _PLAIN:
         kind, why = 0, "its name is the one that pip users install from"
     elif path.name in _PROJECT:
         kind, why = 1 + _PROJECT.index(path.name), "it says what the package requires"

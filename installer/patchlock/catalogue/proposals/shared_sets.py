@@ -287,7 +287,9 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
         guarded = _cuda_guards.guarded_lines(module) if module is not None else frozenset()
         defaults = _cuda_guards.default_lines(module) if module is not None else frozenset()
         kept = _cuda_guards.idle_lines(module) if module is not None else frozenset()
-        kept |= _kept_on_cpu(where, source) if _is_device(patch) and _is_elsewhere(patch) else frozenset()
+        if module is not None and _is_elsewhere(patch):
+            devices = {name.partition("-")[0] for name in patch.profiles}
+            kept |= _kept_on_cpu(where, source) | _cuda_guards.taken_over_lines(module, devices)
         for line, text in (
             *((site.line, site.text) for site in where.sites if site.line not in kept),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
