@@ -127,6 +127,9 @@ def notebook(*cells: str) -> str:
             ["insert-statement", "replace-expression", "unified-diff"],
             id="and-more",
         ),
+        pytest.param(
+            "m.py", "x = 1\nrun(\n    1,\n)\n", "x = 1\n", ["unified-diff"], id="a-call-of-several-lines-removed"
+        ),
         pytest.param("m.py", "x = 1\n", "x = 1\nimport a\n", ["insert-statement"], id="a-new-statement"),
         pytest.param(
             "m.py",
