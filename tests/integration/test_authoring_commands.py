@@ -97,6 +97,29 @@ def test_another_base_and_new_deleted_and_ignored_files(clone: Path, patchlock: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_into", "paths"),
+    [
+        pytest.param(CPU.replace("TODO: say", "It is"), True, ["requirements.txt"], id="why-written"),
+        pytest.param("", True, ["app.py", "requirements.txt"], id="emptied"),
+        pytest.param(CPU, False, ["app.py", "requirements.txt"], id="of-others"),
+    ],
+)
+def test_files_of_patches_are_no_edits(
+    clone: Path, patchlock: Patchlock, text: str, is_into: bool, paths: list[str]
+) -> None:
+    mine = clone / "app" / "mine.toml"
+    upstream = git(clone, "rev-parse", "HEAD")
+    commit(clone, app__mine_toml=CPU, app__app_py='DEVICE = "cpu"\n')
+    (clone / "app" / "more.toml").write_text(CPU)
+    (clone / "app" / "requirements.txt").write_text("alpha==9.1\n")
+    for base, wanted in (("HEAD", ["requirements.txt"]), (upstream, paths)):
+        mine.write_text(text)
+        into = ("--into", str(mine)) if is_into else ()
+        done = patchlock("patch", "new", "--source", str(mine.parent), "--base", base, *into, "--json")
+        assert [path for one in json.loads(done.stdout)["data"]["patches"] for path in one["paths"]] == wanted
+
+
 def test_two_folders_are_compared_without_git(tmp_path: Path, patchlock: Patchlock) -> None:
     for name, text in (("old", 'x = "cuda"\n'), ("new", 'x = "cpu"\n')):
         (tmp_path / name / "__pycache__").mkdir(parents=True)

@@ -148,6 +148,20 @@ def test_branch_that_is_named_is_upstreams(upstream: Path, tmp_path: Path, is_kn
     assert caught.value.remedy == f"check out upstream's branch: `git -C '{clone}' switch trunk`"
 
 
+def test_branch_that_another_worktree_has_is_followed_by_a_new_one(clone: Path, upstream: Path) -> None:
+    git(clone, "branch", "-q", "main-2")
+    work = clone.parent / "work"
+    git(clone, "worktree", "add", "-q", "-b", "feature", str(work))
+    apply(work)
+    with pytest.raises(UpstreamError) as caught:
+        update(work)
+    command = caught.value.remedy.partition("`")[2].rstrip("`").split()
+    assert command == ["git", "-C", str(work), "switch", "--create", "main-3", "--track", "origin/main"]
+    git(work, *command[3:])
+    commit(upstream, other='x = "cuda"\n')
+    assert update(work) is not None
+
+
 def test_line_that_the_user_chose_has_no_patch_to_take_out(clone: Path) -> None:
     mine = FILE.replace('device = "cuda"', 'device = ("cuda", "mine"  # odd')
     (clone / "app.py").write_text(mine)

@@ -64,7 +64,7 @@ def new_command(
         if not into.parent.is_dir():
             raise UsageError(f"there is no folder {into.parent}", remedy="make it first, or correct --into")
         location.require_own(into.parent)
-    edits = edited_tree.read(source, base=base, base_folder=base_dir)
+    edits = _of_the_app(edited_tree.read(source, base=base, base_folder=base_dir), source, into)
     known = into.read_bytes().decode("utf-8") if into is not None and into.exists() else ""
     try:
         taken, patches = writing.ids(known), writing.patches_of(known)
@@ -103,6 +103,18 @@ def new_command(
     for line in _report(authored, edits.base, notes, into):
         _output.echo(line, err=True)
     return 1 if missed else 0
+
+
+def _of_the_app(edits: Edits, source: Path, into: Path | None) -> Edits:
+    """Leave out the files of patches: that of `--into`, and each that has or had some."""
+    from patchlock.catalogue.authoring import writing
+
+    sides = (edits.before, edits.after)
+    changed = {path for side in sides for path in side}
+    ours = {path for side in sides for path, data in side.items() if writing.are_patches(path, data)}
+    ours |= {path for path in changed if into is not None and (source / path).resolve() == into.resolve()}
+    before, after = ({path: data for path, data in side.items() if path not in ours} for side in sides)
+    return dataclasses.replace(edits, before=before, after=after)
 
 
 def _passed_over(authored: Authored, edits: Edits, into: Path | None) -> Iterator[str]:

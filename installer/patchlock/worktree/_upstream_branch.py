@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +42,7 @@ def fetched(tree: Tree, cache: Path) -> Iterator[CommitId | None]:
         raise UpstreamError(
             "the clone is on no branch that follows one of upstream",
             where=str(tree.root),
-            remedy=f"check out upstream's branch: `{clone} switch {_upstreams_branch(tree)}`",
+            remedy=f"check out upstream's branch: `{clone} {_switch_to_upstreams(tree)}`",
         )
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
@@ -73,14 +74,22 @@ def _fork_point(repository: Path, ref: str, head: CommitId | None) -> CommitId |
     return CommitId(git(*asked, repository=repository, allowed=(0, 1, 128)).text) or None
 
 
-def _upstreams_branch(tree: Tree) -> str:
-    """Name the branch that upstream's repository opens with, else one of the user's that follows upstream's."""
-    asked = ("for-each-ref", "--format=%(symref:lstrip=3)", "refs/remotes/*/HEAD")
-    found = git(*asked, repository=tree.repository).text.split()
-    if not found:
-        form = "--format=%(if)%(upstream)%(then)%(refname:lstrip=2)%(end)"
-        found = git("for-each-ref", form, "refs/heads", repository=tree.repository).text.split()
-    return command_lines.quoted(found[0]) if found else "BRANCH"
+def _switch_to_upstreams(tree: Tree) -> str:
+    """Write git's words that check out the branch which upstream's repository opens with, else one that follows it.
+
+    Where it is checked out already, here or in another worktree, a new branch follows the same one of upstream's.
+    """
+    form = "--format=%(refname:lstrip=2)%00%(upstream:lstrip=2)%00%(worktreepath)"
+    rows = git("for-each-ref", form, "refs/heads", repository=tree.repository).text.splitlines()
+    heads = {name: (followed, place) for name, followed, place in (row.split("\0") for row in rows)}
+    asked = ("for-each-ref", "--format=%(symref:lstrip=2)", "refs/remotes/*/HEAD")
+    opened = [(one.partition("/")[2], one) for one in git(*asked, repository=tree.repository).text.split()]
+    found = opened or [(name, followed) for name, (followed, _) in heads.items() if followed]
+    name, theirs = found[0] if found else ("BRANCH", "")
+    if name not in heads or not heads[name][1]:
+        return f"switch {command_lines.quoted(name)}"
+    new = next(one for number in itertools.count(2) if (one := f"{name}-{number}") not in heads)
+    return f"switch --create {command_lines.quoted(new)} --track {command_lines.quoted(theirs)}"
 
 
 def _configured(tree: Tree, key: str) -> str:

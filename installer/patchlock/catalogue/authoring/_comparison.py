@@ -1,4 +1,7 @@
-"""Compare two syntax trees: which expressions were replaced, which statements removed, which functions cut short."""
+"""Compare two syntax trees: which expressions were replaced, which statements added, which functions cut short.
+
+A removed statement is left to a diff: what an op would leave in its place is not what the user commits.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,6 @@ class Replaced:
     """The pair, then each pair of expressions around it, outwards."""
     scope: str
     """`function`, `Class.method` or ""."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Removed:
-    """A statement that was nothing but a call is gone."""
-
-    call: ast.Call
-    scope: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +49,7 @@ class Unknown:
     """Something else changed."""
 
 
-Change = Replaced | Removed | Returned | Inserted | Unknown
+Change = Replaced | Returned | Inserted | Unknown
 
 
 def compare(before: ast.Module, after: ast.Module) -> Iterator[Change]:
@@ -86,28 +81,15 @@ def _unequal(old: Sequence[ast.stmt], new: Sequence[ast.stmt], scope: str) -> It
         if tag == "equal" or j - i == m - k:
             for one, other in zip(old[i:j], new[k:m], strict=True):
                 yield from _statements(one, other, scope)
-        elif tag == "delete":
-            for one in old[i:j]:
-                yield _removed(one, scope)
-        elif tag == "insert":
-            yield _inserted(old, i, new[k:m], scope)
         else:
-            yield Unknown()
-
-
-def _removed(statement: ast.stmt, scope: str) -> Removed | Unknown:
-    match statement:
-        case ast.Expr(value=ast.Call() as call):
-            return Removed(call=call, scope=scope)
-        case _:
-            return Unknown()
+            yield _inserted(old, i, new[k:m], scope) if tag == "insert" else Unknown()
 
 
 def _statements(old: ast.stmt, new: ast.stmt, scope: str) -> Iterator[Change]:
     if _code(old) == _code(new):
         return
     if type(old) is not type(new):
-        yield _removed(old, scope) if isinstance(new, ast.Pass) else Unknown()
+        yield Unknown()
         return
     if isinstance(old, _Function | ast.ClassDef) and isinstance(new, _Function | ast.ClassDef):
         name = ".".join([*scope.split(".")[-1:], old.name]).strip(".")

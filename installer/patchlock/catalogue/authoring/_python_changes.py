@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patchlock.catalogue.authoring import _comparison, _guards
-from patchlock.catalogue.authoring._comparison import Change, Inserted, Removed, Replaced, Returned
+from patchlock.catalogue.authoring._comparison import Change, Inserted, Replaced, Returned
 from patchlock.catalogue.authoring.drafts import TELLING, Draft, NamedEnsure, ensures, longest_word, op, slug
 from patchlock.model.patch import Op
 from patchlock.patches.ops.syntax import Module
@@ -69,8 +69,6 @@ class _Sayer:
 
     def other(self, change: Change) -> Draft | None:
         match change:
-            case Removed(call=call, scope=scope):
-                return self._call(call, "None", scope, count=1)
             case Returned(name=name, value=value):
                 returns = ast.unparse(value) if value is not None else "None"
                 made = op("disable-function", function=name, returns=returns)

@@ -36,8 +36,8 @@ def lines_of(text: str) -> list[str]:
 
 def changed_lines(before: str, after: str) -> int:
     """Count the lines that a diff removes and adds."""
-    rows = difflib.unified_diff(lines_of(before), lines_of(after), n=0)
-    return sum(row[:1] in {"+", "-"} for row in rows) - 2
+    rows = [*difflib.unified_diff(lines_of(before), lines_of(after), n=0)][2:]  # without the two of the head
+    return sum(row[:1] in {"+", "-"} for row in rows)
 
 
 def distance(text: str, wanted: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from patchlock.catalogue.authoring import (
     _texts,
 )
 from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures
-from patchlock.model.patch import Refusal
+from patchlock.model.patch import BLOCKING, OutcomeKind, Refusal
 from patchlock.model.text_files import SourceText, Undecodable, decode, encode
 from patchlock.patches import engine, evaluation, key_changes
 from patchlock.patches.ops.syntax import parse
@@ -259,22 +259,40 @@ def _proved(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes, after
             return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
         source = decode(path, current)
         sites = len(evaluation.DIRECT.locate(draft.op, source).sites) if isinstance(source, SourceText) else 0
-        telling = _telling(draft, path, current, step, result)
+        telling = _telling(draft, path, current, step, result, after)
         chosen.append(dataclasses.replace(draft, ensures=telling, sites=sites))
+        if not _is_known(chosen[-1], path, (current, step, result, after)):
+            return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
         current = step
     if current != result or not all(draft.ensures for draft in chosen):
         return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
     return FileDrafts(path=path, drafts=tuple(chosen), likeness=likeness(before, result, after, path))
 
 
-def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, result: bytes) -> tuple[NamedEnsure, ...]:
-    """Give the checks that fail before and hold afterwards; lines of the change where the op has none of its own."""
+def _is_known(draft: Draft, path: PurePosixPath, states: tuple[bytes, bytes, bytes, bytes]) -> bool:
+    """Tell whether a draft is found done in the edited file, once that is committed: by its op, or by its very lines.
+
+    Args:
+        draft: with its checks.
+        path: of the file.
+        states: the file before the draft and after it, after all drafts, and edited.
+    """
+    kinds = {outcome.kind for outcome in engine.apply((draft.patch("draft", [path]),), {path: states[-1]}).outcomes}
+    texts = [decode(path, data) for data in states]
+    old, one, made, new = ("" if isinstance(t, Undecodable) else _texts.normalize_newlines(t.text) for t in texts)
+    is_part = _texts.changed_lines(old, one) + _texts.changed_lines(one, new) == _texts.changed_lines(old, new)
+    return not kinds & BLOCKING and (is_part or made == new or OutcomeKind.GONE not in kinds)
+
+
+def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, *results: bytes) -> tuple[NamedEnsure, ...]:
+    """Give the checks that fail before and hold afterwards; lines of the change where the op has none of its own.
+
+    They hold in what the draft makes, and in each of `results`: one is the edited file, whose layout may be another.
+    """
 
     def tells(ensure: NamedEnsure) -> bool:
         check = ensure[1]
-        return (
-            bool(check.problems(path, before)) and not check.problems(path, step) and not check.problems(path, result)
-        )
+        return bool(check.problems(path, before)) and not any(check.problems(path, data) for data in (step, *results))
 
     found = tuple(ensure for ensure in draft.ensures if tells(ensure))
     if found:
@@ -288,7 +306,7 @@ def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, resu
         if tells(one)
     )
     whole = ensures(("file-is", {"sha256": hashlib.sha256(step).hexdigest()}))
-    return lines or (whole if step == result else ())
+    return lines or (whole if step == results[0] else ())
 
 
 def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:

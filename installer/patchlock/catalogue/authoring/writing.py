@@ -6,6 +6,7 @@ import dataclasses
 import re
 import tomllib
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from patchlock.catalogue import _apps_and_profiles, table_reader
@@ -49,6 +50,14 @@ def patches_of(text: str) -> tuple[Patch, ...]:
     """
     report = table_reader.Report(file="", text="")
     return _apps_and_profiles.patches(table_reader.Table(tomllib.loads(text), report), None)
+
+
+def are_patches(path: PurePosixPath, data: bytes) -> bool:
+    """Tell whether a file of an app's folder is one of patches, which no patch is to change."""
+    try:
+        return path.suffix == ".toml" and bool(patches_of(data.decode("utf-8")))
+    except ValueError:
+        return False
 
 
 def require_readable(text: str, patches: Iterable[Written], known: tuple[Patch, ...] = ()) -> None:
