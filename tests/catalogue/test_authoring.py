@@ -237,6 +237,13 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
             id="a-value-that-stands-anywhere-in-another-layout",
         ),
         pytest.param(
+            "setup.py",
+            "from setuptools import setup\nsetup(install_requires=['a', 'b', 'c'])\n",
+            "from setuptools import setup\nsetup(install_requires=['b >=2,<3', 'c'])\n",
+            ["unified-diff"],
+            id="dropped-and-bounded-in-one-line",
+        ),
+        pytest.param(
             "setup.cfg",
             "[options]\ninstall_requires =\n    a==1\n[x]\n",
             "[options]\ninstall_requires =\n    a==2\n\n[x]\n",

@@ -438,6 +438,17 @@ def test_committed_patches_file_fails_in_every_clone_while_a_patch_finds_nothing
         assert (done.returncode, json.loads(done.stdout)["error"]["what"]) == (1, what)
 
 
+def test_requirement_that_is_not_there_is_as_a_committed_patch_wants_it(clone: Path, patchlock: Patchlock) -> None:
+    text = '[[patch]]\nid = "no-a"\nwhy = "w"\nsource = "s"\nop = "drop-requirement"\nname = "a"\n'
+    ensure = 'ensure = [{ check = "no-requirement", name = "a" }]\n'
+    (clone / "patches.toml").write_text(f'{text}paths = ["requirements.txt"]\n{ensure}')
+    (clone / "requirements.txt").write_text("b\n")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "as upstream has it now")
+    done = patchlock("patch", "apply", "--patches", str(clone / "patches.toml"), "--source", str(clone))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
 def test_committed_patch_that_finds_nothing_any_more_is_lost_in_a_new_clone_too(
     clone: Path, patchlock: Patchlock
 ) -> None:

@@ -161,7 +161,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(
                 f"{replaced(edit)}; {_without(tree, wanted, upstream, edit, evaluator)} brings yours back"
-                for edit in (*moved.replaced, *committed)
+                for edit in (*moved.replaced, *(edit for edit in committed if edit.path in moved.written))
             ),
         ),
         lost=lost,
@@ -185,10 +185,16 @@ def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:
     return {wanted.directory / one.path for one in before if one.path is not None and one.patch not in stay}
 
 
+_REMOVES = frozenset({"drop-requirement", "delete-key"})
+"""Ops that have done their work where they find nothing."""
+
+
 def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
     """Give the required patches of the user's own, those of a file, that find nothing: their edit may not be there."""
+    if wanted.profile:
+        return ()
     gone = {outcome.patch for outcome in patched.outcomes if outcome.kind is OutcomeKind.GONE} - patched.advisory
-    return tuple(patch for patch in wanted.patches if patch.id in gone) if not wanted.profile else ()
+    return tuple(one for one in wanted.patches if one.id in gone and one.op_name not in _REMOVES)
 
 
 def _once_there(known: Manifest) -> set[str]:

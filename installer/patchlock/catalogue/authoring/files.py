@@ -155,8 +155,8 @@ def _hunk_by_hunk(
     found = _completed(tuple(kept), path, before, current, target, upstream) if kept else None
     if found is None or target == after:
         return found
-    patched = _applied(found.drafts, path, before)
-    return dataclasses.replace(found, likeness=likeness(before, patched, after, path))
+    proved = _proved(found.drafts, path, before, after)
+    return proved if proved.drafts else None
 
 
 def _is_nearer(path: PurePosixPath, step: bytes, current: bytes, target: bytes) -> bool:
