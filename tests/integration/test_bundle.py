@@ -235,6 +235,14 @@ def test_file_name_is_quoted_where_the_next_command_is_told(
     assert there("install", "mini", "--from", name).returncode == 0
 
 
+def test_bundle_is_made_again_but_not_over_a_file_of_the_user(bundle: Path, patchlock: Patchlock) -> None:
+    command = ("bundle", "mini", "-o", str(bundle))
+    assert patchlock(*command, env=_ONLINE).returncode == 0
+    bundle.write_text("mine\n")
+    assert "exists already, and was not overwritten" in patchlock(*command, env=_ONLINE).stderr
+    assert bundle.read_text() == "mine\n"
+
+
 def test_bundle_and_another_source_do_not_go_together(bundle: Path, there: Callable[..., Said]) -> None:
     done = there("install", "mini", "--from", str(bundle), "--source", "x")
     assert done.returncode == 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
-from patchlock.cli._paths import UserPath
+from patchlock.cli._paths import OutputFile, UserPath
 from patchlock.core import command_lines
 
 if TYPE_CHECKING:
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from patchlock.model.progress import Progress
     from patchlock.operations.bundle import BundleHeader
 
+_HEAD = rb'"patchlock-bundle": \d'
+"""Is in the manifest, which comes first."""
+
 
 @click.command("bundle")
 @_options.pair
 @click.option("--platform", metavar="PLATFORM", help="Another platform than this machine's, as in the lock's name.")
-@click.option("-o", "--output", "target", type=UserPath(dir_okay=False), required=True, help="File to write.")
+@click.option("-o", "--output", "target", type=OutputFile(head=_HEAD), required=True, help="File to write.")
 @_options.upstream
 @click.option("--with-models", is_flag=True, help="Include the models that the app downloads.")
 @click.option("--with-tool", is_flag=True, help="Include patchlock itself: its files, its packages and uv.")
