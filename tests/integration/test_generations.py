@@ -68,7 +68,7 @@ def test_launcher_starts_what_is_in_use_from_anywhere(
     ) == (1, True)
     assert face("verify", "mini").returncode == 0
     rows = [row for row in face("status").stdout.splitlines() if row.lstrip().startswith("installed ")]
-    assert [row.endswith(", the current one") for row in rows] == [False, True]
+    assert [row.endswith(", in use") for row in rows] == [False, True]
     assert [row for row in rows if not re.match(r" +installed \d{4}-\d\d-\d\d \d\d:\d\d, upstream ", row)] == []
     assert face("install", "mini").returncode == 0
     assert _start(launcher).stdout == "computed on cpu again\n"

@@ -93,7 +93,7 @@ def _installed(home: Path, root: Path) -> str:
     from patchlock.cli._status import line
     from patchlock.environments import installation_states
 
-    return "\n".join(map(line, installation_states.states(home, root)))
+    return "\n".join(line(one, root) for one in installation_states.states(home, root))
 
 
 def _errors(cache: Path) -> str:

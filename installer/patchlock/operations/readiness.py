@@ -78,7 +78,9 @@ class Readiness:
         return (*map(str, self.stops), *_at_once(self.stops, self.commands))
 
 
-def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False) -> Readiness:
+def assess(
+    request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False, begins: bool = False
+) -> Readiness:
     """Find out whether a machine is ready for an install.
 
     Args:
@@ -86,6 +88,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         lock: of the pair.
         ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
         on_paper: judge the machine that is simulated by its recording alone; nothing of this one is looked at.
+        begins: judge the room on the disk, too, which `operations.install` looks at before all else.
 
     Raises:
         CatalogueError: a file of `profiles/needs/` has mistakes.
@@ -106,6 +109,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         *_sdks(profile, platform, machine, can_look=not on_paper and os.name == "nt"),
         *_troubles(request, lock),
         *memory_needs.findings(memory),
+        *(disk(request.home) if begins and not on_paper else ()),
         *(() if on_paper else from_source.findings(request)),
     )
     findings = tuple(sorted(findings, key=lambda finding: not finding.stops))
