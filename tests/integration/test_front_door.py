@@ -472,6 +472,15 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert face("self", "remove", "--dry-run").returncode == 0
     assert list((tmp_path / "cache").iterdir())
     (tmp_path / "installed" / "mini@tiny" / "source").mkdir(parents=True, exist_ok=True)
+    assert face("trust", str(locked.catalogue)).returncode == 0
+    other = tmp_path / "another home"
+    launcher = other / "bin" / ("patchlock.cmd" if os.name == "nt" else "patchlock")
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text("starts it\n")
+    cache_pruning.take_lease(tmp_path / "cache", other)
+    listed = face("self", "remove", "--dry-run").stdout
+    assert str(launcher) in listed
+    assert str(tmp_path / "installed" / "catalogues.txt") in listed
     said = face("self", "remove", "--yes")
     assert said.returncode == 0
     removal = "Remove-Item -Recurse -Force -LiteralPath" if os.name == "nt" else "rm -rf"
@@ -481,6 +490,8 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
         f"  $ {removal} {os.environ['UV_CACHE_DIR']}\nTo remove the rest:\n  $ {removal} "
     )
     assert not (tmp_path / "cache").exists()
+    assert not other.exists()
+    assert list((tmp_path / "installed").iterdir()) == [tmp_path / "installed" / "mini@tiny"]
 
 
 def test_no_address_in_a_help_is_broken(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
