@@ -132,6 +132,27 @@ class OpenBundle:
     file: Path
     header: BundleHeader
 
+    def require_app(self, root: Path) -> None:
+        """Refuse a bundle for an app that the catalogue does not have, as that of another bundle does not.
+
+        Raises:
+            UnknownAppError: says how to take the catalogue that comes with patchlock in the bundle, if it does.
+        """
+        from patchlock.catalogue import app_summaries
+        from patchlock.core import bundles
+        from patchlock.model.errors import UnknownAppError
+
+        app, file = self.header.app, command_lines.quoted(str(self.file))
+        if app in app_summaries.app_names(root):
+            return
+        remedy = "use the catalogue that the bundle was made from, or make it again with --with-tool"
+        if any(name.startswith("patchlock/") for name in bundles.read_manifest(self.file).pieces):
+            remedy = (
+                f"the bundle has one that does: `tar -xf {file} patchlock tool`, "
+                f"and then `./patchlock/install.sh {app} --from {file}`"
+            )
+        raise UnknownAppError(f'this catalogue has no app "{app}"', where=str(root), remedy=remedy)
+
     def require_lock(self, request: Request) -> None:
         """Refuse one that was made from another lock; see `operations.bundle.require_lock`."""
         from patchlock.operations import bundle
