@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,7 +55,9 @@ def test_disk_without_room_is_told_before_an_install(
     told = f"{what}; free some room, or choose another disk with PATCHLOCK_HOME"
     assert f"by hand 1. {told}" in " ".join(planned.stdout.split())
     assert f"missing: {told}\n" in planned.stderr
-    assert f"certain: {what}; tiny needs it" in " ".join(face("doctor", "--profile", "tiny").stdout.split())
+    found = face("doctor", "--profile", "tiny").stdout
+    assert f"certain: {what}; tiny needs it" in " ".join(found.split())
+    assert not re.search(r"^ +source *$", found, re.MULTILINE), "nothing is there to be read"
     assert face("install", "mini", "--profile", "tiny").stderr.startswith(
         "error[disk-full]: 286.1 MiB of disk are needed, 267.0 MiB more than is free; nothing was started"
     )
