@@ -37,7 +37,7 @@ function Initialize-Tool { # beside, and renamed into place when complete, as in
     $sync = @('pip sync --no-config --require-hashes --no-build --compile-bytecode -p' -split ' ') + $python + $lock
     $mark = '-c', 'import sys; open(sys.argv[1], ''w'', encoding=''utf-8'').write(sys._base_executable)', $complete
     if (-not ((Test-Run $uv $venv) -and (Test-Run $uv $sync) -and (Test-Run $python $mark))) {
-        throw "cannot install ${lock}: check the network and what Windows blocked, or install Python 3.12; run it again"
+        throw "cannot install ${lock}: check network, disk space and what Windows blocked, or install Python 3.12"
     }
     try { [IO.Directory]::Move("$work\env", $tool) } # fails when another was faster, and while a virus scanner reads it
     catch { Start-Sleep 3; if (-not (Test-Complete)) { [IO.Directory]::Move("$work\env", $tool) } }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Give the tool a private Python environment (in PATCHLOCK_CACHE_DIR, default ~/.cache/patchlock), then hand over to it.
 # PATCHLOCK_UV_ARCHIVE, a file or a URL, is the only source of uv then (sha256 checked); mirrors and proxies are obeyed.
-set -eu; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while building, 1 and 2 are the log, 3 is the user
-fail() { echo "patchlock: $*" >&3 && exit 1; }
+set -eu; log=; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while building, 1 and 2 are the log, 3 is the user
+fail() { grep -qs 'No space' "$log" && set "the disk is full (see $log): make room"; echo "patchlock: $*" >&3; exit 1; }
 uv_on_path() { case $(uv --version) in 'uv 0.9.'* | 'uv 0.'[1-9][0-9]* | 'uv '[1-9]*) uv=uv ;; *) false ;; esac; }
 uv_from_index() { # by the first pip there is: Python's, a venv's, or Debian's wheel of it (a bare python3 has neither)
     sed -n '/^uv==/,/[^\\]$/p' lock.txt >uv.txt && uv=$work/uv/bin/uv

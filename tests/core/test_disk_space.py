@@ -38,16 +38,17 @@ def test_what_fits_is_accepted(disks: dict[str, int]) -> None:
     [
         pytest.param(
             {"all": 2999 * MB},
-            "2.8 GiB of disk are needed, 976.6 KiB more than is free; nothing was started (/uv); free some room, for example with "
-            "`patchlock cache clean`, or choose another disk with UV_CACHE_DIR or PATCHLOCK_CACHE_DIR, and run the same "
-            "command again\n  858.3 MiB of wheels to download in /cache\n  1.9 GiB of unpacked packages in /uv",
+            "2.8 GiB of disk are needed, 976.6 KiB more than is free; nothing was started (/uv); free some room (`patchlock "
+            "cache` shows what patchlock can free), or choose another disk with UV_CACHE_DIR or PATCHLOCK_CACHE_DIR, and run the same "
+            "command again\n  858.3 MiB of wheels to download in /cache\n  1.9 GiB of unpacked packages in /uv\n"
+            "  95.4 MiB that stay free",
             id="one disk",
         ),
         pytest.param(
             {"cache": 999 * MB, "uv": 9000 * MB},
-            "953.7 MiB of disk are needed, 976.6 KiB more than is free; nothing was started (/cache); free some room, for example with "
-            "`patchlock cache clean`, or choose another disk with PATCHLOCK_CACHE_DIR, and run the same command again"
-            "\n  858.3 MiB of wheels to download in /cache",
+            "953.7 MiB of disk are needed, 976.6 KiB more than is free; nothing was started (/cache); free some room (`patchlock "
+            "cache` shows what patchlock can free), or choose another disk with PATCHLOCK_CACHE_DIR, and run the same command again"
+            "\n  858.3 MiB of wheels to download in /cache\n  95.4 MiB that stay free",
             id="two disks",
         ),
     ],

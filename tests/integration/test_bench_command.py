@@ -66,7 +66,7 @@ def test_job_is_measured_kept_compared_and_drawn(installed: Path, patchlock: Pat
     assert [line.split("  ")[1] for line in narrow[2:8]] == [
         *("device", "median", "real-time factor", "memory", "of the device", "use")
     ]
-    shown = json.loads(patchlock("bench", "mini", "--show", "--json").stdout)["data"]["results"]
+    shown = json.loads(patchlock("bench", "mini", "--show", "--json", "--plot", str(picture)).stdout)["data"]["results"]
     assert [(len(one["seconds"]), len(one["earlier"]["seconds"])) for one in shown] == [(3, 2)]
     assert patchlock("uninstall", "mini").returncode == 0
     assert not installed.exists()

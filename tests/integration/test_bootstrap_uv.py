@@ -90,23 +90,26 @@ def test_cache_cannot_be_written(checkout: Checkout) -> None:
 
 @posix
 @pytest.mark.parametrize(
-    ("uv_fails_at", "sentence"),
+    ("uv_fails_at", "why", "sentence"),
     [
         (
             "venv",
+            "no route",
             "found no Python 3.11 to 3.14, and none to download (see {log}): install python3.12 and run this again",
         ),
         (
             "pip",
+            "no route",
             "cannot install {lock} (see {log}, which ends: error: no route): check the network and run this again",
         ),
+        ("pip", "No space left on device (os error 28)", "the disk is full (see {log}): make room"),
     ],
-    ids=["no python", "no network"],
+    ids=["no python", "no network", "full disk"],
 )
-def test_uv_fails(checkout: Checkout, uv_fails_at: str, sentence: str) -> None:
+def test_uv_fails(checkout: Checkout, uv_fails_at: str, why: str, sentence: str) -> None:
     checkout.program(
         "uv",
-        f'[ "$1" != {uv_fails_at} ] || {{ echo "error: no route" >&2; exit 2; }}\nexec "{uv.find_uv_bin()}" "$@"',
+        f'[ "$1" != {uv_fails_at} ] || {{ echo "error: {why}" >&2; exit 2; }}\nexec "{uv.find_uv_bin()}" "$@"',
     )
 
     code, _, err = checkout.run()

@@ -20,6 +20,8 @@ from miniature import World, seal, this_platform
 from test_update import change
 from test_users_tree import git
 
+from patchlock.core import bundles
+
 Members = dict[str, bytes]
 _ONLINE = {"UV_OFFLINE": "0", "UV_HTTP_RETRIES": "0"}
 pytestmark = pytest.mark.slow
@@ -233,6 +235,32 @@ def test_file_name_is_quoted_where_the_next_command_is_told(
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"--from {shlex.quote(name)}\n")
     assert there("install", "mini", "--from", name).returncode == 0
+
+
+def test_bundle_is_made_again_but_not_over_a_file_of_the_user(bundle: Path, patchlock: Patchlock) -> None:
+    command = ("bundle", "mini", "-o", str(bundle))
+    assert patchlock(*command, env=_ONLINE).returncode == 0
+    bundle.write_text("mine\n")
+    assert "exists already, and was not overwritten" in patchlock(*command, env=_ONLINE).stderr
+    assert bundle.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("has_tool", [True, False])
+def test_bundle_for_an_app_that_the_catalogue_lacks_says_where_one_is(
+    locked: World, face: Callable[..., Said], tmp_path: Path, has_tool: bool
+) -> None:
+    file = tmp_path / "tts.bundle"
+    about: dict[str, object] = {"patchlock-bundle": 1, "app": "tts", "profile": "tiny", "platform": "p", "lock": ""}
+    bundles.write(file, about, {"patchlock/install.sh": locked.app} if has_tool else {})
+    remedy = "use the catalogue that the bundle was made from, or make it again with --with-tool"
+    if has_tool:
+        remedy = (
+            f"the bundle has one that does: `tar -xf {file} patchlock tool`, "
+            f"and then `./patchlock/install.sh tts --from {file}`"
+        )
+    assert face("install", "tts", "--from", str(file)).stderr == (
+        f'error[unknown-app]: this catalogue has no app "tts" ({locked.catalogue}); {remedy}\n'
+    )
 
 
 def test_bundle_and_another_source_do_not_go_together(bundle: Path, there: Callable[..., Said]) -> None:

@@ -124,6 +124,22 @@ def test_stale_or_changed_lock_is_not_exported(locked: World, face: Face, tmp_pa
     assert face("export", "mini", "--format", "cyclonedx").stderr.startswith("error[lock-stale]: ")
 
 
+@pytest.mark.parametrize("shape", ["pylock", "cyclonedx", "dockerfile", "compose"])
+def test_file_of_the_user_is_not_overwritten_but_an_export_is(
+    locked: World, face: Face, tmp_path: Path, shape: str
+) -> None:
+    command = ("export", "mini", "--platform", "linux-x86_64", "--format", shape, "-o", "pylock.toml")
+    file = tmp_path / "pylock.toml"
+    for _ in range(2):
+        assert face(*command).returncode == 0
+    file.write_text("mine\n")
+    assert face(*command).stderr == (
+        "error[usage]: pylock.toml exists already, and was not overwritten; "
+        "name another file, or move that one away first\n"
+    )
+    assert file.read_text() == "mine\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -389,6 +389,7 @@ def test_nothing_is_fetched_without_room(
     assert refused.value.evidence == (
         f"2.6 KiB of wheels to download in {tmp_path / 'cache'}",
         f"9.2 KiB of unpacked packages in uv's cache in {tmp_path / 'uv'}",
+        "95.4 MiB that stay free",
     )
     assert _files(depot) == []
 
@@ -404,7 +405,8 @@ def test_copies_need_room_where_uv_cannot_link(
         fill()
     assert "or choose another disk with PATCHLOCK_HOME, and" in str(refused.value)
     assert [line.partition(" in /")[0] for line in refused.value.evidence] == [
-        "1.2 KiB of copies of packages in the environment"
+        "1.2 KiB of copies of packages in the environment",
+        "95.4 MiB that stay free",
     ]
     assert depot.asked == []
 

@@ -442,7 +442,7 @@ def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypa
     assert again.returncode == 2
     assert again.stderr == (
         "error[usage]: patchlock-report.md exists already, and was not overwritten; "
-        "name another file: `patchlock report -o patchlock-report-2.md`\n"
+        "name another file, or move that one away first\n"
     )
     assert (tmp_path / "patchlock-report.md").read_text() == text
 
@@ -472,6 +472,15 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert face("self", "remove", "--dry-run").returncode == 0
     assert list((tmp_path / "cache").iterdir())
     (tmp_path / "installed" / "mini@tiny" / "source").mkdir(parents=True, exist_ok=True)
+    assert face("trust", str(locked.catalogue)).returncode == 0
+    other = tmp_path / "another home"
+    launcher = other / "bin" / ("patchlock.cmd" if os.name == "nt" else "patchlock")
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text("starts it\n")
+    cache_pruning.take_lease(tmp_path / "cache", other)
+    listed = face("self", "remove", "--dry-run").stdout
+    assert str(launcher) in listed
+    assert str(tmp_path / "installed" / "catalogues.txt") in listed
     said = face("self", "remove", "--yes")
     assert said.returncode == 0
     removal = "Remove-Item -Recurse -Force -LiteralPath" if os.name == "nt" else "rm -rf"
@@ -481,6 +490,8 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
         f"  $ {removal} {os.environ['UV_CACHE_DIR']}\nTo remove the rest:\n  $ {removal} "
     )
     assert not (tmp_path / "cache").exists()
+    assert not other.exists()
+    assert list((tmp_path / "installed").iterdir()) == [tmp_path / "installed" / "mini@tiny"]
 
 
 def test_no_address_in_a_help_is_broken(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:

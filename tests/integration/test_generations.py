@@ -68,7 +68,7 @@ def test_launcher_starts_what_is_in_use_from_anywhere(
     ) == (1, True)
     assert face("verify", "mini").returncode == 0
     rows = [row for row in face("status").stdout.splitlines() if row.lstrip().startswith("installed ")]
-    assert [row.endswith(", the current one") for row in rows] == [False, True]
+    assert [row.endswith(", in use") for row in rows] == [False, True]
     assert [row for row in rows if not re.match(r" +installed \d{4}-\d\d-\d\d \d\d:\d\d, upstream ", row)] == []
     assert face("install", "mini").returncode == 0
     assert _start(launcher).stdout == "computed on cpu again\n"
@@ -217,6 +217,17 @@ def test_cleaning_frees_what_it_promises(
     assert all(path.exists() for path in everything)
     said = face("uninstall", "mini").stdout
     assert "kept for the next install: 48.8 KiB of downloads and builds in" in said
+    assert "; remove them too: patchlock cache clean\n" in said
+
+
+def test_purge_leaves_what_an_earlier_uninstall_has_kept(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini").returncode == 0
+    kept = wheelhouse.place(tmp_path / "cache", Sha256("0" * 64), "delta-1.0-py3-none-any.whl")
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"x" * 50_000)
+    assert "downloads" not in face("uninstall", "mini", "--purge", "--dry-run").stdout
+    assert face("uninstall", "mini", "--purge", "--yes").returncode == 0
+    assert kept.exists()
 
 
 def test_an_install_that_is_interrupted_before_it_laid_anything_down_leaves_nothing(tmp_path: Path) -> None:

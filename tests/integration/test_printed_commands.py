@@ -141,6 +141,7 @@ _NO_COMMAND = re.compile(
 )
 """Patchlock's own, which the parser takes, some without its name; text of files; names of what is asked about."""
 OTHERS_OF_MESSAGES = {
+    r"tar -xf X patchlock tool|\./patchlock/install\.sh X --from X": "as for a page: tests/integration/test_bundle.py",
     r"pipenv requirements >": "needs pipenv, which whoever has a Pipfile has",
     r"git -C /app |rm -rf (/app|/var)/": "a line of a Dockerfile; tests/integration/test_exporting.py reads it",
     r"X (bundle|doctor|lock|dockerfile)\b|X--profile ": "patchlock's, by its path; tests/cli/test_launcher.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from conftest import Said
 from miniature import World, lock_here, wheel
 
 from patchlock.cli import _options
+from patchlock.core import disk_space
+from patchlock.core.disk_space import FileSystem
 from patchlock.distributions import wheel_facts
 from patchlock.hardware import system
 from patchlock.locks.lock_request import read_lock
@@ -39,6 +42,25 @@ def _need(world: World, name: str, *, required: bool, inside: Path | None = None
     (folder / f"{name}.toml").write_text(RESOURCE.format(name=name, managers=managers))
     file = inside or world.app
     file.write_text(file.read_text() + NEED.format(name=name, required=str(required).lower()))
+
+
+def test_disk_without_room_is_told_before_an_install(
+    locked: World, face: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "installed"
+    monkeypatch.setattr(disk_space, "look", lambda _: FileSystem(device=1, free=20_000_000))
+    what = f"too little disk space in {home}: 19.1 MiB free, 286.1 MiB needed"
+    planned = face("plan", "mini", "--profile", "tiny")
+    assert planned.returncode == 1
+    told = f"{what}; free some room, or choose another disk with PATCHLOCK_HOME"
+    assert f"by hand 1. {told}" in " ".join(planned.stdout.split())
+    assert f"missing: {told}\n" in planned.stderr
+    found = face("doctor", "--profile", "tiny").stdout
+    assert f"certain: {what}; tiny needs it" in " ".join(found.split())
+    assert not re.search(r"^ +source *$", found, re.MULTILINE), "nothing is there to be read"
+    assert face("install", "mini", "--profile", "tiny").stderr.startswith(
+        "error[disk-full]: 286.1 MiB of disk are needed, 267.0 MiB more than is free; nothing was started"
+    )
 
 
 def test_everything_that_is_missing_is_told_at_once_and_nothing_is_touched(

@@ -101,10 +101,19 @@ def test_update_brings_upstream_and_keeps_edits(installed: Path, upstream: Path,
     assert f"mini at commit {head[:12]} on tiny" in patchlock("patch", "status", "mini").stdout
 
 
-def test_update_with_nothing_newer_says_so(installed: Path, upstream: Path, patchlock: Patchlock) -> None:
+def test_update_with_nothing_newer_says_so(
+    locked: World, installed: Path, upstream: Path, patchlock: Patchlock
+) -> None:
     words = ("update", "mini", "--source", str(upstream))
     change(upstream, '"""An app."""', '"""A newer app."""')
+    assert patchlock("status").stdout.startswith("mini on tiny  up to date with the catalogue\n")
+    pinned = re.search('commit = "(.{12})', (locked.catalogue / "patches/mini/app.toml").read_text())
+    assert pinned is not None
     assert "mini is installed" in patchlock(*words).stdout
+    assert patchlock("status").stdout.startswith(
+        f"mini on tiny  at another commit than the catalogue, which has {pinned[1]}; "
+        "get that with: patchlock install mini --profile tiny\n"
+    )
     assert "nothing newer" in patchlock(*words, "--commit", git(upstream, "rev-parse", "HEAD").strip()).stdout
     receipt = installed / "environments" / (installed / "current").read_text().strip() / "receipt.toml"
     receipt.write_text(re.sub('made = ".*"', 'made = "2026-01-01T00:00:00Z"', receipt.read_text()))

@@ -30,6 +30,7 @@ PROGRAMS = [
     "dirname",
     "env",
     "find",
+    "grep",
     "gzip",
     "ln",
     "mkdir",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from receipts import receipt
 from test_proofs import proof
 from test_reports import report
 
+from patchlock.cli import _verify
 from patchlock.model import redaction
 from patchlock.model.hosts import Host
 from patchlock.model.kernel_results import Verdict
@@ -49,7 +51,8 @@ def check(detail: str = "", level: str = "loads", *, passed: bool = True) -> Che
 def test_hostile_machine_leaves_no_name(say: Callable[[str], str]) -> None:
     made = report(proof(detail=SECRETS, verdict=Verdict.RAISES))
     found = shared_report.data(receipt(), [check(SECRETS)], made, HOST, say)
-    for text in (json.dumps(found), shared_report.html(found)):
+    for text in (json.dumps(found, indent=1), shared_report.html(found)):
+        assert re.search(_verify._REPORT_HEAD, text.encode()[:4096], re.MULTILINE), "it may not be written again"
         assert [word for word in WORDS if word in text] == []
     assert found["versions"] == {"nvidia-driver": "580.65.06"}
     assert found["system"] == "ubuntu 24.04, release 6.8.0, A processor"

@@ -14,7 +14,9 @@ from patchlock.model.errors import UntrustedCatalogueError
 
 VARIABLE = "PATCHLOCK_TRUSTED_CATALOGUES"
 """Folders, separated as in PATH; what lies in one of them is trusted too."""
-_FILE = "catalogues.txt"
+_FILE, _LOCK = "catalogues.txt", "catalogues.lock"
+FILES = (_FILE, _LOCK)
+"""What is kept in the home."""
 _HEAD = "# Catalogues of others that may run code on this machine. Written by `patchlock trust`.\n"
 
 
@@ -49,7 +51,7 @@ def change(root: Path, home: Path, *, trusted: bool) -> bool:
     """
     place = root.resolve()
     home.mkdir(parents=True, exist_ok=True)
-    with file_lock.hold(home / "catalogues.lock", wait=60):
+    with file_lock.hold(home / _LOCK, wait=60):
         before = set(known(home))
         after = before | {place} if trusted else before - {place}
         lines = "".join(f"{one}\n" for one in sorted(after))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _options, _output, _progress
-from patchlock.cli._paths import UserPath
+from patchlock.cli._paths import OutputFile
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--show", is_flag=True, help="Measure nothing; show the last results.")
 @click.option(
     "--plot",
-    type=UserPath(dir_okay=False),
+    type=OutputFile(head=rb"<!-- patchlock bench -->"),
     metavar="FILE.svg",
     help="Draw the measurements as a picture.",
 )

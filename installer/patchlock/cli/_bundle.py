@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
-from patchlock.cli._paths import UserPath
+from patchlock.cli._paths import OutputFile, UserPath
 from patchlock.core import command_lines
 
 if TYPE_CHECKING:
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from patchlock.model.progress import Progress
     from patchlock.operations.bundle import BundleHeader
 
+_HEAD = rb'"patchlock-bundle": \d'
+"""Is in the manifest, which comes first."""
+
 
 @click.command("bundle")
 @_options.pair
 @click.option("--platform", metavar="PLATFORM", help="Another platform than this machine's, as in the lock's name.")
-@click.option("-o", "--output", "target", type=UserPath(dir_okay=False), required=True, help="File to write.")
+@click.option("-o", "--output", "target", type=OutputFile(head=_HEAD), required=True, help="File to write.")
 @_options.upstream
 @click.option("--with-models", is_flag=True, help="Include the models that the app downloads.")
 @click.option("--with-tool", is_flag=True, help="Include patchlock itself: its files, its packages and uv.")
@@ -128,6 +131,27 @@ class OpenBundle:
 
     file: Path
     header: BundleHeader
+
+    def require_app(self, root: Path) -> None:
+        """Refuse a bundle for an app that the catalogue does not have, as that of another bundle does not.
+
+        Raises:
+            UnknownAppError: says how to take the catalogue that comes with patchlock in the bundle, if it does.
+        """
+        from patchlock.catalogue import app_summaries
+        from patchlock.core import bundles
+        from patchlock.model.errors import UnknownAppError
+
+        app, file = self.header.app, command_lines.quoted(str(self.file))
+        if app in app_summaries.app_names(root):
+            return
+        remedy = "use the catalogue that the bundle was made from, or make it again with --with-tool"
+        if any(name.startswith("patchlock/") for name in bundles.read_manifest(self.file).pieces):
+            remedy = (
+                f"the bundle has one that does: `tar -xf {file} patchlock tool`, "
+                f"and then `./patchlock/install.sh {app} --from {file}`"
+            )
+        raise UnknownAppError(f'this catalogue has no app "{app}"', where=str(root), remedy=remedy)
 
     def require_lock(self, request: Request) -> None:
         """Refuse one that was made from another lock; see `operations.bundle.require_lock`."""

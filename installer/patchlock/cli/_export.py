@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _options, _output
-from patchlock.cli._paths import UserPath
+from patchlock.cli._paths import OutputFile, UserPath
 from patchlock.model.errors import UsageError
 
 
@@ -20,6 +20,8 @@ class _Shape(click.Choice[str]):
 
 
 _INSTALLS_ONE = "pip install --require-hashes -r lockfiles/APP/PROFILE.PLATFORM.txt"
+_HEAD = rb'# `patchlock export |^created-by = "patchlock"|"name": "patchlock"'
+"""Is at the top of each shape."""
 
 
 @click.command("export")
@@ -40,7 +42,7 @@ _INSTALLS_ONE = "pip install --require-hashes -r lockfiles/APP/PROFILE.PLATFORM.
     type=UserPath(exists=True, dir_okay=False),
     help="For a Dockerfile: build from this file of `patchlock bundle --with-tool`, without a network.",
 )
-@click.option("-o", "--output", "target", type=UserPath(dir_okay=False), help="File to write (default: stdout).")
+@click.option("-o", "--output", "target", type=OutputFile(head=_HEAD), help="File to write (default: stdout).")
 @click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork.")
 @_options.common
 def export_command(

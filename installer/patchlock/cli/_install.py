@@ -89,6 +89,8 @@ def install_command(
     from patchlock.cli import _bundle
 
     opened = _bundle.open_bundle(bundle, app, profile, source, revision, fallback, repair)
+    if opened is not None:
+        opened.require_app(_options.checked_root(catalogue))
     is_plain = not (source or reinstall or repair or revision or archives or accept_changed)
     is_plain = is_plain and not (fallback or as_json or opened or _options.simulating())
     named = profile = opened.header.profile if opened else profile

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
+
+_START = 4096
+"""Bytes of a file that say who wrote it."""
 
 
 class UserPath(click.Path):
@@ -19,3 +23,37 @@ class UserPath(click.Path):
     ) -> str | bytes | os.PathLike[str]:
         # Where there is no such person, os.path leaves the word as it is.
         return super().convert(os.path.expanduser(value), param, ctx)  # noqa: PTH111
+
+
+class OutputFile(UserPath):
+    """A file to write: a new one, an empty one, or one that the same command wrote before."""
+
+    def __init__(self, *, head: bytes | None = None) -> None:
+        """Take a file.
+
+        Args:
+            head: a regular expression that finds something in the first bytes of what the command writes, and of
+                nobody else's file; None: what is there is never overwritten.
+        """
+        super().__init__(dir_okay=False)
+        self._head = head
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.exists() and not self._is_free(path):
+            from patchlock.model.errors import UsageError
+
+            raise UsageError(
+                f"{path} exists already, and was not overwritten",
+                remedy="name another file, or move that one away first",
+            )
+        return path
+
+    def _is_free(self, path: Path) -> bool:
+        if self._head is None or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            start = file.read(_START)
+        return not start or re.search(self._head, start, re.MULTILINE) is not None

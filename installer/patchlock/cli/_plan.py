@@ -80,7 +80,7 @@ def plan_command(
     machine, simulated = request.machine, request.simulated
     installed = None if simulated else generations.current(request.installation)
     nothing = not simulated and up_to_date(request) is not None
-    ready = readiness.assess(request, made.lock, on_paper=simulated is not None)
+    ready = readiness.assess(request, made.lock, on_paper=simulated is not None, begins=not nothing)
     size = None if nothing else _size(made, request)
     installation = request.installation.folder
     folder = on_paper.folder(simulated, installation.name) if simulated else str(installation)

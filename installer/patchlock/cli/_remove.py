@@ -21,7 +21,7 @@ _SHOWN = 5
 @click.command("uninstall")
 @_options.installed
 @click.option(
-    "--purge", is_flag=True, help="Also delete your files in the app's folder, and cached downloads nothing uses."
+    "--purge", is_flag=True, help="Also delete your files in the app's folder, and downloads only this app uses."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -133,6 +133,7 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
     if left.downloads:
         downloads = _output.size(left.downloads)
         lines.append(f"kept for the next install: {downloads} of downloads and builds in {request.cache}")
+        lines[-1] += "; remove them too: patchlock cache clean"
     return lines
 
 

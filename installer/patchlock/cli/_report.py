@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _folders, _options, _output
-from patchlock.cli._paths import UserPath
+from patchlock.cli._paths import OutputFile
 
 _LINES = 150
 """Last lines of each log."""
@@ -23,7 +23,7 @@ _LOGS = 6
     "-o",
     "--output",
     "target",
-    type=UserPath(dir_okay=False),
+    type=OutputFile(),
     default=Path("patchlock-report.md"),
     show_default=True,
     help="File to write.",
@@ -41,14 +41,8 @@ def report_command(target: Path, catalogue: Path | None, as_json: bool) -> None:
       patchlock report -o report.md
     """
     from patchlock.core import atomic_files
-    from patchlock.model.errors import UsageError
     from patchlock.verify import shared_report
 
-    if target.exists():
-        raise UsageError(
-            f"{target} exists already, and was not overwritten",
-            remedy=f"name another file: `patchlock report -o {target.stem}-2{target.suffix}`",
-        )
     home, cache, root = _options.home(), _options.cache(), _options.checked_root(catalogue)
     mask = shared_report.mask([home, cache, root, Path.cwd()])
     text = mask("\n".join(_parts(home, cache, root)))
@@ -99,7 +93,7 @@ def _installed(home: Path, root: Path) -> str:
     from patchlock.cli._status import line
     from patchlock.environments import installation_states
 
-    return "\n".join(map(line, installation_states.states(home, root)))
+    return "\n".join(line(one, root) for one in installation_states.states(home, root))
 
 
 def _errors(cache: Path) -> str:

@@ -143,7 +143,7 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_options.common
 def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
-    """Remove patchlock's own files: its cache, its Python environment and its launcher.
+    """Remove patchlock's own files: its cache, its Python environment, its launcher and its list of trusted catalogues.
 
     Refuses while an app is installed, an install has not finished or another patchlock runs. The clone, or the
     package that patchlock was installed as, stays; the command that removes it is printed.
@@ -160,7 +160,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         if not dry_run:
             raise reason
         _output.note(f"note: {reason}")
-    found = own_files(home, cache)
+    found, homes = own_files(home, cache), cache_pruning.homes(cache, home)
     of_uv = None if as_json else Path(uv.cache_folder())  # asked now, as uv goes with the rest
     folder = _checkout()
     rest = command_lines.removal(folder, *([cache] if os.name == "nt" else [])) if folder else _by_installer("remove")
@@ -184,7 +184,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
                 else:
                     one.path.unlink(missing_ok=True)
         held.unlink(missing_ok=True)
-        for folder_left in (cache, _launcher.path(home).parent, home):
+        for folder_left in (cache, *(path for place in homes for path in (_launcher.path(place).parent, place))):
             with contextlib.suppress(OSError):  # something of the user's is in it
                 folder_left.rmdir()
     if as_json:
@@ -280,11 +280,18 @@ def _cache_of(one: Running, otherwise: Path) -> Path:
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:
-    """List what patchlock keeps for itself: all of its cache, and its launcher; on Windows not the Python that runs."""
-    from patchlock.cli._cache import size_of
+    """List what patchlock keeps for itself; on Windows not the Python that runs.
 
-    launcher = _launcher.path(home)
-    places = [*(sorted(cache.iterdir()) if cache.is_dir() else ()), *([launcher] if launcher.is_file() else ())]
+    That is all of its cache, and in each home that uses it the launcher and which catalogues are trusted.
+    """
+    from patchlock.catalogue import agreement
+    from patchlock.cli._cache import size_of
+    from patchlock.environments import cache_pruning
+
+    places = sorted(cache.iterdir()) if cache.is_dir() else []
+    for place in cache_pruning.homes(cache, home):
+        ours = (_launcher.path(place), *(place / name for name in agreement.FILES))
+        places += [path for path in ours if path.is_file()]
     if os.name == "nt":  # which does not remove a program that runs
         places = [path for path in places if not Path(sys.prefix).is_relative_to(path)]
     return [OwnFile(path=path, size=size_of(path)) for path in places]

@@ -34,13 +34,14 @@ def status_command(catalogue: Path | None, as_json: bool) -> None:
 
     if _options.home().is_file():
         raise UsageError("PATCHLOCK_HOME is a file, and no folder", where=str(_options.home()), remedy="name a folder")
-    found = installation_states.states(_options.home(), _options.checked_root(catalogue))
+    root = _options.checked_root(catalogue)
+    found = installation_states.states(_options.home(), root)
     if as_json:
         _output.succeed("status", {"home": str(_options.home()), "installed": [_data(one) for one in found]})
     elif not found:
         _output.echo(_nothing())
     else:
-        _output.echo(_output.rows([(_name(one), _text(one, exact=_log.is_verbose())) for one in found], indent=0))
+        _output.echo(_output.rows([(_name(one), _text(one, root, exact=_log.is_verbose())) for one in found], indent=0))
 
 
 def _nothing() -> str:
@@ -58,9 +59,9 @@ def _name(one: InstallationState) -> str:
     return f"{one.installation.app} on {one.installation.profile}"
 
 
-def _text(one: InstallationState, *, exact: bool) -> str:
+def _text(one: InstallationState, root: Path, *, exact: bool) -> str:
     running = ["running"] if one.is_running else []
-    told = _options.how_far(one.installation) if one.is_busy else _state(one)
+    told = _options.how_far(one.installation) if one.is_busy else _state(one, root)
     lines = ["; ".join([*running, told])]
     if one.failed_verify is not None:
         again = f"patchlock verify {one.installation.app} --profile {one.installation.profile}"
@@ -68,20 +69,24 @@ def _text(one: InstallationState, *, exact: bool) -> str:
     return "\n".join([*lines, *(_generation(receipt, one, exact) for receipt in one.made)])
 
 
-def line(one: InstallationState) -> str:
+def line(one: InstallationState, root: Path) -> str:
     """Write an installation in one paragraph, for a report."""
-    return f"{_name(one)}: {_text(one, exact=True)}"
+    return f"{_name(one)}: {_text(one, root, exact=True)}"
 
 
-def _state(one: InstallationState) -> str:
+def _state(one: InstallationState, root: Path) -> str:
     from patchlock.core import command_lines
+    from patchlock.environments import installation_states
     from patchlock.environments.generations import Unfinished
 
     known = one.unfinished if one.state == "interrupted" else Unfinished(source=one.used.source if one.used else "")
-    given = command_lines.joined(_output.given("catalogue"))
-    install = known.command(one.installation) + (f" {given}" if given else "")
+    given = "".join(f" {command_lines.quoted(word)}" for word in _output.given("catalogue"))
+    install = known.command(one.installation) + given
     match one.state:
         case "current":
+            plain = Unfinished().command(one.installation) + given
+            if pinned := installation_states.pinned_commit(one, root):
+                return f"at another commit than the catalogue, which has {pinned[:12]}; get that with: {plain}"
             return "up to date with the catalogue"
         case "stale":
             return f"the catalogue has a newer lock; get it with: {install}"
@@ -110,7 +115,7 @@ def _local(made: str) -> str:
 def _generation(receipt: Receipt, one: InstallationState, exact: bool) -> str:
     chosen = "".join(f", with {name}" for name in receipt.chosen)
     chosen += ", from an edited lock" if receipt.edited_lock else ""
-    used = ", the current one" if len(one.made) > 1 and receipt == one.used else ""
+    used = ", in use" if len(one.made) > 1 and receipt == one.used else ""
     made = f"{receipt.id}, made {receipt.made}" if exact else f"installed {_local(receipt.made)}"
     unverified = f"\n{receipt.unverified}" if receipt.unverified else ""
     return f"{made}, upstream {receipt.upstream[:12]}{chosen}{used}{unverified}"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _options, _output, _progress
-from patchlock.cli._paths import UserPath
+from patchlock.cli._paths import OutputFile
 
 if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from patchlock.verify.reports import Report
     from patchlock.verify.verification import VerificationResult
 
+_REPORT_HEAD = rb'<meta name="generator" content="patchlock">|^ "patchlock": "'
+"""Is at the top of a report."""
+
 
 @click.command("verify")
 @_options.installed
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     "files",
-    type=UserPath(dir_okay=False),
+    type=OutputFile(head=_REPORT_HEAD),
     multiple=True,
     help="Write what was proved to file.html or file.json, without personal data, so that you can share it.",
 )

@@ -14,7 +14,7 @@ from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import DiskFullError
 
 _MB = 1_000_000
-_SPARE = 100 * _MB
+SPARE = 100 * _MB
 """Bytes that stay free on each file system."""
 
 
@@ -71,7 +71,7 @@ def require(needs: Iterable[SpaceRequirement], look_at: Callable[[Path], FileSys
     seen = {need.folder: (look_at or look)(need.folder) for need in wanted}
     for device in dict.fromkeys(system.device for system in seen.values()):
         here = [need for need in wanted if seen[need.folder].device == device]
-        total = sum(need.size for need in here) + _SPARE
+        total = sum(need.size for need in here) + SPARE
         free = seen[here[0].folder].free
         if total > free:
             variables = list(dict.fromkeys(need.variable for need in sorted(here, key=lambda need: -need.size)))
@@ -79,9 +79,12 @@ def require(needs: Iterable[SpaceRequirement], look_at: Callable[[Path], FileSys
             raise DiskFullError(
                 f"{size_text(total)} of disk are needed, {lacks} more than is free; nothing was started",
                 where=str(max(here, key=lambda need: need.size).folder),
-                remedy="free some room, for example with `patchlock cache clean`, or choose another disk with "
+                remedy="free some room (`patchlock cache` shows what patchlock can free), or choose another disk with "
                 f"{' or '.join(variables)}, and run the same command again",
-                evidence=[f"{size_text(need.size)} of {need.what} in {need.folder}" for need in here],
+                evidence=[
+                    *(f"{size_text(need.size)} of {need.what} in {need.folder}" for need in here),
+                    f"{size_text(SPARE)} that stay free",
+                ],
             )
 
 

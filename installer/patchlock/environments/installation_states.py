@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from patchlock.catalogue import app_summaries
 from patchlock.core import file_lock
 from patchlock.environments import failed_verify, freshness, generations
 from patchlock.environments.failed_verify import FailedVerify
 from patchlock.environments.generations import Receipt, Unfinished
+from patchlock.model.errors import CatalogueError, UnknownAppError
 from patchlock.model.installation import Installation
 
 State = Literal["current", "stale", "unlisted", "interrupted", "removed"]
@@ -68,6 +70,15 @@ def _state(one: Installation, catalogue: Path) -> InstallationState:
         unfinished=generations.read_journal(one),
         failed_verify=failed_verify.read(generations.generation(one, used.id)) if used else None,
     )
+
+
+def pinned_commit(one: InstallationState, catalogue: Path) -> str:
+    """Name the commit that the catalogue has, where the generation in use is at another one; else ""."""
+    try:
+        pinned = app_summaries.read_summary(catalogue, one.installation.app).commit
+    except (CatalogueError, UnknownAppError):
+        return ""
+    return pinned if one.used is not None and one.used.upstream != pinned else ""
 
 
 def _compared(catalogue: Path, used: Receipt) -> State:

@@ -158,7 +158,7 @@ def lacking(lacks: Iterable[needs.Finding], pair: str, proof: str, host: Host) -
             proof=proof,
             shell=shell,
             needs=("reboot",) if one.restart else (),
-            sources=tuple(one.source.split("; ")),
+            sources=tuple(filter(None, one.source.split("; "))),
         )
         found.append(told if one.stops else dataclasses.replace(told, confidence="possible"))
     return tuple(found)

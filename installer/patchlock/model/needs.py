@@ -130,7 +130,7 @@ class Finding:
     """One thing that is not as it should be."""
 
     name: str
-    """Of what it is about: `git`, `python`, `paths`, or a resource."""
+    """Of what it is about: `git`, `python`, `paths`, `disk`, or a resource."""
     what: str
     """What is wrong, a clause."""
     remedy: str

@@ -39,10 +39,6 @@ from patchlock.verify import checks, proof, sounds, start
 from patchlock.verify.checks import LEVELS
 from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
-_LEAST_ROOM = 200_000_000
-"""Bytes that must be free before anything is touched, besides what `core.disk_space` always spares: a clone, and an
-environment of small packages."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class InstallResult:
@@ -394,7 +390,7 @@ def _preflight(request: Request) -> None:
             remedy="choose another one with PATCHLOCK_HOME",
         )
     rest = SpaceRequirement(
-        what="sources and small files", folder=request.home, size=_LEAST_ROOM, variable="PATCHLOCK_HOME"
+        what="sources and small files", folder=request.home, size=readiness.LEAST_ROOM, variable="PATCHLOCK_HOME"
     )
     disk_space.require([rest])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from patchlock.core.disk_space import FreedSpace
 from patchlock.distributions import wheelhouse
 from patchlock.environments import cache_pruning, generations, installed_profiles, models, venv
 from patchlock.environments.builds import in_tree_files
+from patchlock.environments.cache_pruning import UnusedFolder
 from patchlock.environments.generations import Receipt
 from patchlock.hardware import stored_choice
 from patchlock.locks.lock_request import Request
@@ -141,7 +142,7 @@ class UninstallResult:
     commits: tuple[str, ...]
     """Of the user, a line each."""
     downloads: int
-    """Bytes of the cache that no generation of any home needs."""
+    """Bytes of the cache that only this installation needed."""
     models: int
     """Bytes of models that are kept, and that no other installation of this home uses."""
 
@@ -152,7 +153,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     Args:
         request: which one.
         progress: told what goes on.
-        purge: remove the user's files too, and of the cache what no generation of any home needs then.
+        purge: remove the user's files too, and of the cache what only this installation needed.
 
     Raises:
         NotInstalledError: there is nothing to remove.
@@ -163,6 +164,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     with _session.hold_installation(request, progress, needs_source=not purge):
         _require_idle(installation)
         progress.say("removing files")
+        kept = _unneeded(request)
         if source.exists():
             models.unlink(request)
             in_tree_files.apply_generation(installation, None)
@@ -190,15 +192,36 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
             _remove_lock(installation, with_folder=not mine)
     if os.name != "posix":
         _remove_lock(installation, with_folder=not mine)
-    needed = cache_pruning.needed(request.cache, request.home)
-    downloads = wheelhouse.unneeded(request.cache, needed)
-    others = cache_pruning.unused_folders(request.cache, needed)
+    own = _unneeded(request).less(kept)
     if purge:
-        wheelhouse.remove(downloads)
-        cache_pruning.remove(others)
+        wheelhouse.remove(own.downloads)
+        cache_pruning.remove(own.others)
         return UninstallResult(files=files, commits=commits, downloads=0, models=0)
-    size = sum(one.size for one in downloads) + sum(_bytes(one.folder) for one in others)
-    return UninstallResult(files=files, commits=commits, downloads=size, models=stored.bytes)
+    return UninstallResult(files=files, commits=commits, downloads=own.bytes, models=stored.bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Unneeded:
+    """What of the cache no generation of any home needs."""
+
+    downloads: tuple[wheelhouse.Unneeded, ...]
+    others: tuple[UnusedFolder, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.size for one in self.downloads) + sum(_bytes(one.folder) for one in self.others)
+
+    def less(self, kept: _Unneeded) -> _Unneeded:
+        """Leave out what nothing needed before either: it is kept for another app."""
+        return _Unneeded(
+            downloads=tuple(one for one in self.downloads if one not in kept.downloads),
+            others=tuple(one for one in self.others if one not in kept.others),
+        )
+
+
+def _unneeded(request: Request, *, without: Collection[Path] = ()) -> _Unneeded:
+    needed, cache = cache_pruning.needed(request.cache, request.home, without=without), request.cache
+    return _Unneeded(downloads=wheelhouse.unneeded(cache, needed), others=cache_pruning.unused_folders(cache, needed))
 
 
 def _remove_lock(installation: Installation, *, with_folder: bool) -> None:
@@ -221,7 +244,7 @@ class UninstallPlan:
     models: int
     """Bytes of models that no other installation of this home uses."""
     downloads: int
-    """Bytes of the cache that no other generation of any home needs."""
+    """As `UninstallResult.downloads`."""
 
 
 def plan_uninstall(request: Request, *, purge: bool) -> UninstallPlan:
@@ -234,16 +257,13 @@ def plan_uninstall(request: Request, *, purge: bool) -> UninstallPlan:
     _require_removable(request, purge=purge)
     files, commits = _users(installation.source) if (installation.source / ".git").exists() else ((), ())
     folders = tuple(installation.environments.glob("*"))
-    needed = cache_pruning.needed(request.cache, request.home, without=folders)
-    others = cache_pruning.unused_folders(request.cache, needed)
-    downloads = sum(one.size for one in wheelhouse.unneeded(request.cache, needed))
     shared = disk_space.measure(folders)
     return UninstallPlan(
         environments=FreedSpace(freed=sum(one.freed for one in shared), shared=sum(one.shared for one in shared)),
         files=files,
         commits=commits,
         models=models.unused(request).bytes,
-        downloads=downloads + sum(_bytes(one.folder) for one in others),
+        downloads=_unneeded(request, without=folders).less(_unneeded(request)).bytes,
     )
 
 

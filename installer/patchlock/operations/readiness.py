@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.catalogue.reader import Catalogue
-from patchlock.core import uv
+from patchlock.core import disk_space, uv
 from patchlock.environments.builds import from_source
 from patchlock.hardware import doctor, interpreters, memory_needs, preflight, resource_detection
 from patchlock.hardware import on_paper as paper
@@ -21,6 +21,7 @@ from patchlock.hardware.profile_choice import ProfileChoice
 from patchlock.locks.lock_request import Request
 from patchlock.model import conditions, needs, overlays
 from patchlock.model.app import App
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import NotReadyError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
@@ -28,6 +29,9 @@ from patchlock.model.needs import Finding, Need, Resource
 from patchlock.model.package_managers import System
 from patchlock.model.profile import Profile
 
+LEAST_ROOM = 200_000_000
+"""Bytes that must be free before an install begins, besides what `core.disk_space` always spares: for a clone, and an
+environment of small packages."""
 _LONGEST = 134
 """Characters of the longest path in site-packages where no wheel of the lock is known yet.
 
@@ -74,7 +78,9 @@ class Readiness:
         return (*map(str, self.stops), *_at_once(self.stops, self.commands))
 
 
-def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False) -> Readiness:
+def assess(
+    request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False, begins: bool = False
+) -> Readiness:
     """Find out whether a machine is ready for an install.
 
     Args:
@@ -82,6 +88,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         lock: of the pair.
         ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
         on_paper: judge the machine that is simulated by its recording alone; nothing of this one is looked at.
+        begins: judge the room on the disk, too, which `operations.install` looks at before all else.
 
     Raises:
         CatalogueError: a file of `profiles/needs/` has mistakes.
@@ -102,6 +109,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         *_sdks(profile, platform, machine, can_look=not on_paper and os.name == "nt"),
         *_troubles(request, lock),
         *memory_needs.findings(memory),
+        *(disk(request.home) if begins and not on_paper else ()),
         *(() if on_paper else from_source.findings(request)),
     )
     findings = tuple(sorted(findings, key=lambda finding: not finding.stops))
@@ -121,7 +129,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
 def lacks(
     catalogue: Catalogue, profile: Profile, app: App | None, machine: ProfileChoice, home: Path, cache: Path
 ) -> tuple[Finding, ...]:
-    """Find out what a machine lacks for a profile: drivers, libraries, SDKs; not git or Python.
+    """Find out what a machine lacks for a profile: disk space, drivers, libraries, SDKs; not git or Python.
 
     Args:
         catalogue: of the profile.
@@ -141,10 +149,21 @@ def lacks(
     asked = interpreters.request(profile.python, platform)
     facts = paper.facts(host, resources) if on_paper else _facts(home, cache, wanted, resources, asked, home, 0)
     return (
+        *(() if on_paper else disk(home)),
         *_versions(catalogue, profile, machine, facts.system),
         *(f for f in preflight.judge(facts, wanted, resources, python=profile.python) if f.name in resources),
         *_sdks(profile, platform, machine, can_look=not on_paper and os.name == "nt"),
     )
+
+
+def disk(home: Path) -> tuple[Finding, ...]:
+    """Find out whether the disk has the room that an install needs to begin."""
+    needed, free = LEAST_ROOM + disk_space.SPARE, disk_space.look(home).free
+    if free >= needed:
+        return ()
+    what = f"too little disk space in {home}: {size_text(free)} free, {size_text(needed)} needed"
+    remedy = "free some room, or choose another disk with PATCHLOCK_HOME"
+    return (Finding(name="disk", what=what, remedy=remedy, stops=True),)
 
 
 def _facts(

@@ -83,6 +83,7 @@ def svg(app: str, rows: Sequence[Row]) -> str:
     foot = f"measured {newest.made}; paler: what was measured there before"
     whole = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {head} aria-label="{escape(label)}">',
+        "<!-- patchlock bench -->",
         f"<title>{escape(label)}</title>",
         f"<style>{_STYLE}</style>",
         f'<text class="title" x="16" y="28">{escape(app)}</text>',

@@ -138,7 +138,7 @@ def html(report: Mapping[str, Any]) -> str:
         "patchlock": report["patchlock"],
     }
     parts = [
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">',
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="generator" content="patchlock">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title>\n<style>\n{_STYLE}\n</style>\n<h1>{escape(title)}</h1>",
         _levels(report["levels"]),
