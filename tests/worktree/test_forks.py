@@ -9,7 +9,7 @@ import pytest
 from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
 from test_engine import patches
 
-from patchlock.model.errors import GitFirstError, UpstreamError
+from patchlock.model.errors import GitFirstError, NotPatchedError, UpstreamError
 from patchlock.model.identities import Sha256
 from patchlock.worktree import clone_patches, committed_undo, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -80,6 +80,11 @@ def test_undo_leaves_what_upstream_has_adopted(
     if how == "fresh":  # whose only remote is the fork
         git(tmp_path, "clone", "-q", str(clone), "fresh")
         folder = tmp_path / "fresh"
+    if how in {"merged", "merged-and-pushed"} and not renews:
+        with pytest.raises(NotPatchedError, match="a merge or a rebase has come since"):
+            clone_patches.undo(trees.open_tree(folder))
+        assert git(folder, "status", "--short") == ""
+        return
     if renews or how == "fresh":
         apply(folder, wanted)
     undo(folder)
@@ -88,8 +93,9 @@ def test_undo_leaves_what_upstream_has_adopted(
 
 @pytest.mark.parametrize("knows_upstream", [True, False], ids=["remote", "no-remote"])
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+@pytest.mark.parametrize("count", [2, 4], ids=["half", "nearly-all"])
 def test_undo_leaves_the_part_that_upstream_has_adopted(
-    clone: Path, upstream: Path, tmp_path: Path, is_fresh: bool, knows_upstream: bool
+    clone: Path, upstream: Path, tmp_path: Path, is_fresh: bool, knows_upstream: bool, count: int
 ) -> None:
     names = ("a", "b", "c", "d", "e")
     commit(upstream, **dict.fromkeys(names, FILE))
@@ -97,7 +103,7 @@ def test_undo_leaves_the_part_that_upstream_has_adopted(
     wanted = of_app(upstream)
     apply(clone, wanted)
     commit(clone, mine="m = 1\n")
-    commit(upstream, app=PATCHED + "end = 1\n", **dict.fromkeys(names[:2], PATCHED))
+    commit(upstream, app=PATCHED + "end = 1\n", **dict.fromkeys(names[:count], PATCHED))
     git(clone, "pull", "-q", "--no-rebase", "--no-edit")
     folder = clone
     if is_fresh:
@@ -113,7 +119,11 @@ def test_undo_leaves_the_part_that_upstream_has_adopted(
     assert (
         git(folder, "diff", git(upstream, "rev-parse", "HEAD"), "--stat", "--", *(f"{one}.py" for one in names)) == ""
     )
-    assert [read(folder, one) for one in ("app", *names)] == [PATCHED + "end = 1\n", *[PATCHED] * 2, *[FILE] * 3]
+    assert [read(folder, one) for one in ("app", *names)] == [
+        PATCHED + "end = 1\n",
+        *[PATCHED] * count,
+        *[FILE] * (5 - count),
+    ]
 
 
 @pytest.mark.parametrize("profile", ["cpu", "metal"])

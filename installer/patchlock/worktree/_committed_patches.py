@@ -75,7 +75,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
         best = _with_adopted(tree, wanted, commit, best, evaluator, states)
         return best if _is_forks(tree, wanted, commit, best, evaluator) else None
-    if is_shallow(tree) and commit_of(tree.repository, wanted.seen or "") is None:
+    if is_shallow(tree) and start is None:
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
         return Committed(profile=name, upstream=None, patched=patched)
@@ -111,14 +111,14 @@ def _with_adopted(
 ) -> Committed:
     """Give what a commit holds above upstream's newest commit, where that has adopted some of the patches.
 
-    That commit came by a merge: it has no commit of the fork's that holds them behind it, and is behind none.
+    That commit came by a merge: a commit that holds them is neither behind it nor before it.
     """
     if best.upstream is None:
         return best
     patches = dict([(wanted.profile, wanted.patches), *wanted.others])[best.profile]
     first = _first_holding(tree, _files(wanted, best.patched), best.upstream, commit)
     for one in states:
-        if any(trees.is_ancestor(tree.repository, *pair) for new in first for pair in ((new, one), (one, new))):
+        if all(any(trees.is_ancestor(tree.repository, *two) for two in ((new, one), (one, new))) for new in first):
             continue
         patched = _apply(tree, wanted, patches, one, evaluator)
         if patched.changes and _holds(tree, wanted, commit, patched):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from patchlock.core import command_lines
+from patchlock.model.errors import NotPatchedError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _committed_patches, manifest, move, trees, upstream_files
+from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import commit_of
+from patchlock.worktree.upstream_cache import commit_of, git
 
 STILL = "your last commit still has patches: commit what has changed to take them out there too"
 YOURS = (
@@ -26,6 +28,7 @@ def without(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
         return found, None
     # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
     if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=True):
+        _require_renewed(tree, known, head)
         return (head, None) if _are_upstreams_too(tree, applied, head, known.followed) else (upstream, upstream)
     return found, found if _branch_state.has_committed(tree, applied, head, mostly=True) else None
 
@@ -40,6 +43,26 @@ def _are_upstreams_too(tree: Tree, applied: CommitId, head: CommitId, followed: 
     return _committed_patches.are_upstreams_too(tree, changes, upstream, head, [tip] if tip else [])
 
 
+def _require_renewed(tree: Tree, known: Manifest, head: CommitId) -> None:
+    """Refuse where a merge or a rebase has come since the patches were applied: it may have brought some of them."""
+    last = commit_of(tree.repository, known.head)
+    merges = git("rev-list", "--merges", f"{last}..{head}", repository=tree.repository).text if last else ""
+    if last is not None and not merges and trees.is_ancestor(tree.repository, last, head):
+        return
+    raise NotPatchedError(
+        "a merge or a rebase has come since the patches were applied, so nothing was changed",
+        where=str(tree.root),
+        remedy=f"renew them with `{_apply(tree, known, known.profile)}`, and run this again",
+    )
+
+
+def _apply(tree: Tree, known: Manifest, profile: str) -> str:
+    origin = command_lines.quoted(known.origin)
+    which = f"{known.name} --profile {profile}" if known.profile else f"--patches {origin}"
+    of = f" --catalogue {origin}" if known.profile and known.origin else ""
+    return f"patchlock patch apply {which} --source {command_lines.quoted(str(tree.root))}{of}"
+
+
 def told(tree: Tree) -> str:
     """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
     applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
@@ -48,11 +71,8 @@ def told(tree: Tree) -> str:
     target, known = without(tree, applied)[0], manifest.read(tree)
     if known is not None and known.committed and target == head:
         source = f"--source {command_lines.quoted(str(tree.root))}"
-        origin = command_lines.quoted(known.origin)
-        which = f"{known.name} --profile {known.committed}" if known.profile else f"--patches {origin}"
-        of = f" --catalogue {origin}" if known.profile and known.origin else ""
         get = f"{_committed_patches.unshallow(tree)}, then " if _committed_patches.is_shallow(tree) else ""
-        again = f"`patchlock patch apply {which} {source}{of}`"
+        again = f"`{_apply(tree, known, known.committed)}`"
         way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
         return f"your last commit has the patches of {known.committed}, and they stay: {way}"
     if not _branch_state.has_committed(tree, applied, head):
