@@ -78,6 +78,25 @@ def test_edits_of_a_clone_become_tables(clone: Path, patchlock: Patchlock) -> No
     assert git(clone, "status", "--porcelain") == "M app/app.py\n M notes.md"
 
 
+def test_fork_that_commits_what_the_patches_write_can_take_it_out(clone: Path, patchlock: Patchlock) -> None:
+    commit(clone, app__requirements_txt="numpy\ntorch\n")
+    head = git(clone, "rev-parse", "HEAD")
+    (clone / "app" / "requirements.txt").write_text("numpy\ntorch>=2.0,<2.5\n")
+    into = clone / "patches.toml"
+    done = patchlock("patch", "new", "--source", str(clone), "--into", str(into), "--json")
+    [note] = json.loads(done.stdout)["data"]["notes"]
+    back, renew = re.findall("`(git [^`]*|patchlock patch apply [^`]*)`", note)
+    assert subprocess.run(back.split(), check=False, capture_output=True).returncode == 0
+    assert patchlock(*renew.split()[1:]).returncode == 0
+    commit(clone)
+    fresh = clone.parent / "fresh"
+    git(clone.parent, "clone", "-q", str(clone), str(fresh))
+    options = ("--patches", str(fresh / "patches.toml"), "--source", str(fresh))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    assert patchlock("patch", "undo", "--source", str(fresh)).returncode == 0
+    assert git(fresh, "diff", head, "--stat", "--", "app") == ""
+
+
 def test_another_base_and_new_deleted_and_ignored_files(clone: Path, patchlock: Patchlock) -> None:
     first = git(clone, "rev-parse", "HEAD")
     commit(clone, app__app_py='DEVICE = "tpu"\n', app__requirements_txt=None, _gitignore="*.log\n")

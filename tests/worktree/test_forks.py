@@ -10,7 +10,7 @@ from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTE
 from test_engine import patches
 
 from patchlock.model.errors import GitFirstError, NotPatchedError, UpstreamError
-from patchlock.model.identities import Sha256
+from patchlock.model.identities import CommitId, Sha256
 from patchlock.worktree import clone_patches, committed_undo, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
 
@@ -157,6 +157,22 @@ def test_clone_that_is_given_the_rest_of_its_history_is_patched_anew(
     on_metal_too = committed.replace('device = "cpu"', 'device = "mps"').replace(asks, '"mps"')
     assert read(fresh) == (on_metal_too if profile == "metal" else committed)
     assert read(fresh, "mine") == f"m = {1 + moves_on}\n"
+
+
+def test_other_profile_waits_for_the_history_though_upstream_was_fetched(
+    clone: Path, upstream: Path, tmp_path: Path
+) -> None:
+    on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
+    seen = CommitId(git(upstream, "rev-parse", "HEAD"))
+    cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, seen=seen)
+    apply(clone, cpu)
+    commit(clone)
+    git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), "fresh")
+    fresh = tmp_path / "fresh"
+    git(fresh, "fetch", "-q", str(upstream), "main:refs/remotes/upstream/main")
+    metal = dataclasses.replace(cpu, profile="metal", patches=on_metal, others=(("cpu", on_cpu),))
+    with pytest.raises(UpstreamError, match="the shallow clone lacks upstream's commit"):
+        apply(fresh, metal)
 
 
 def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone: Path, tmp_path: Path) -> None:

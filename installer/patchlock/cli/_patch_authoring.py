@@ -85,6 +85,8 @@ def new_command(
     prose = [str(path) for path in authored.files if path.suffix.lower() in _PROSE]
     if prose:
         notes += (f"{', '.join(prose)} is text for people and no code: remove its patch, unless it must be patched",)
+    if base_dir is None and into is not None and into.resolve().is_relative_to(source.resolve()):
+        notes += tuple(_other_layout(authored, source, base, into))
     missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
     if as_json:
         wrong = None
@@ -126,6 +128,21 @@ def _passed_over(authored: Authored, edits: Edits, into: Path | None) -> Iterato
         more = f" and {len(edits.ignored) - _REASONS} more" if len(edits.ignored) > _REASONS else ""
         names = f"{', '.join(map(visible_name, map(str, edits.ignored[:_REASONS])))}{more}"
         yield f"git ignores {names}: not looked at; for a patch that adds such a file, first `git add -f FILE`"
+
+
+def _other_layout(authored: Authored, source: Path, base: str | None, into: Path) -> Iterator[str]:
+    """Say how a fork commits what its patches write, where the edit has another layout."""
+    from patchlock.catalogue.authoring.files import Likeness
+    from patchlock.core import command_lines
+
+    others = [str(path) for path, like in authored.files.items() if like is Likeness.MEANING]
+    if others:
+        clone, file = (command_lines.quoted(str(path)) for path in (source, into))
+        back = f"git -C {clone} checkout {base or 'HEAD'} -- {command_lines.joined(others)}"
+        yield (
+            "commit what the patches write, so that `patch undo` can take it out; your layout and comments are replaced: "
+            f"`{back}`, then `patchlock patch apply --patches {file} --source {clone}`"
+        )
 
 
 def _shared_sets(into: Path | None, text: str) -> tuple[tuple[SharedSet, ...], tuple[SharedSet, ...]]:
