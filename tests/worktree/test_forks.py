@@ -163,7 +163,8 @@ def test_other_profile_waits_for_the_history_though_upstream_was_fetched(
     clone: Path, upstream: Path, tmp_path: Path
 ) -> None:
     on_cpu, on_metal = (patches(**{f"on-{kind}": DEVICE.format(kind)}) for kind in ("cpu", "mps"))
-    seen = CommitId(git(upstream, "rev-parse", "HEAD"))
+    seen = CommitId(commit(upstream, app=FILE + 'old = "cuda" if torch.cuda.is_available() else "cpu"\n'))
+    git(clone, "pull", "-q")
     cpu = dataclasses.replace(WANTED, profile="cpu", patches=on_cpu, seen=seen)
     apply(clone, cpu)
     commit(clone)
