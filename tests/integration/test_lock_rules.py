@@ -80,7 +80,7 @@ def test_pre_release_that_nobody_asks_for_is_told(richer: World, patchlock: Patc
     needed.write_bytes(b"alpha==9.0\ntheta\n")
     richer.name_commit(tmp_path)
     assert (
-        "no final version fits, and a pre-release is taken: theta 1.0.dev1; for a final"
+        "no final version fits, and a pre-release is taken: theta 1.0.dev1; for a final one, pin it with a patch\n"
         in patchlock(*lock_here()).stderr
     )
     needed.write_bytes(b"alpha==9.0\ntheta>=1.0.dev1\n")

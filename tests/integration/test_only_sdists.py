@@ -63,6 +63,19 @@ def test_what_only_a_version_after_the_cut_off_asks_for_is_neither_named_nor_bui
     assert not [line for line in conflict["uv"] if "gadget" in line]
 
 
+@pytest.mark.parametrize("other", [(), ("py2-none-any",)], ids=["no-wheel", "wheel-for-another-python"])
+def test_what_has_a_wheel_is_not_built_for_want_of_what_it_requires(
+    world: World, patchlock: Patchlock, tmp_path: Path, other: tuple[str, ...]
+) -> None:
+    lacking = sdist(tmp_path, "widget", "3.1", made("widget", "3.1"))
+    speakers = [wheel(tmp_path, "speech", version, requires=("widget",)) for version in ("1.0", "2.0")]
+    speakers += [wheel(tmp_path, "widget", "3.1", tag=tag) for tag in other]
+    offer(world, lacking, sdist(tmp_path, "speech", "1.5", made("speech", "1.5")), *speakers, maker(tmp_path))
+    ask(world, b"alpha==9.0\nspeech>=1.0\n", tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert pair["explanation"]["builds"] == [{"name": "widget", "version": "3.1"}]
+
+
 def test_build_that_downloads_is_told_before_it_is_built(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     files = in_tree("widget", tmp_path / "mark")
     line = files["backend.py"].count("\n") + 2

@@ -194,7 +194,16 @@ def test_wheels_for_other_machines_only_are_told(locked: World, patchlock: Patch
     index(root, [locked.wheels / "beta-1.5-py3-none-any.whl", made])
     found = told(patchlock, "beta", "--alternatives")["alternatives"]
     assert isinstance(found, dict)
-    assert (found["fits"], found["younger"], found["elsewhere"]) == ("", "", "1.9")
+    assert (found["fits"], found["younger"], found["elsewhere"], found["unmet"]) == ("", "", "1.9", "")
+    # 2.0 has a wheel for this one, and what it requires has none.
+    index(root, [locked.wheels / "beta-1.5-py3-none-any.whl", wheel(locked.wheels, "beta", "2.0", requires=("delta",))])
+    found = told(patchlock, "beta", "--alternatives")["alternatives"]
+    assert isinstance(found, dict)
+    assert (found["elsewhere"], found["unmet"]) == ("", "2.0")
+    text = patchlock("why", "mini", "beta", "--profile", "tiny", "--alternatives").stdout
+    assert "2.0 fits, and requires something that has no wheel for Python 3.11 on linux-x86_64" in " ".join(
+        text.split()
+    )
 
 
 @pytest.mark.parametrize(

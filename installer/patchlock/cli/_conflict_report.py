@@ -202,8 +202,9 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
 
     listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
     it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
-    lines = [f"{listed} {has} no wheel, only an sdist. To build {it}, for patches/{order.app.name}/app.toml:", ""]
-    why, source = "the index has no wheel", "PyPI: the file list of each"
+    file = f"patches/{order.app.name}/app.toml"
+    lines = [f"{listed} {has} no wheel that fits, only an sdist. To build {it}, for {file}:", ""]
+    why, source = "the index has no wheel that fits", "PyPI: the file list of each"
     lines += document.build_table(dict(explanation.builds), why=why, source=source).splitlines()
     if explanation.build_metadata:
         return [*lines, "", *explanation.build_metadata.splitlines()]

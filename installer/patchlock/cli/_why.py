@@ -277,6 +277,7 @@ def _alternatives(found: Newer) -> dict[str, object]:
         "younger": str(found.younger or ""),
         "younger_is_late": found.is_late,
         "elsewhere": str(found.elsewhere or ""),
+        "unmet": str(found.unmet or ""),
         "taken": str(found.taken or ""),
         "held_back": found.held_back.told("the app's file") if found.held_back else "",
         "questions": found.asked,
@@ -394,7 +395,7 @@ def _lost(
     p = lock.provenance
     own = _exceptions(request, lock, package)
     cut_off = (own[-1][0] or "none") if own else p.as_of
-    lines = []
+    lines, here = [], f"Python {p.python} on {p.platform}"
     if found.taken is not None:
         lines.append(f"{found.taken} would resolve: the lock is older than the index, and `patchlock lock` takes it")
     elif found.fits is not None and found.would_resolve:
@@ -411,5 +412,7 @@ def _lost(
         late = "was uploaded" if found.is_late else "requires something that was uploaded"
         lines.append(f"{found.younger} {late} after the cut-off, {cut_off}")
     if found.elsewhere is not None:
-        lines.append(f"{found.elsewhere} has wheels, and none for Python {p.python} on {p.platform}")
+        lines.append(f"{found.elsewhere} has wheels, and none for {here}")
+    if found.unmet is not None and (found.held_back is None or found.held_back.newer != found.unmet):
+        lines.append(f"{found.unmet} fits, and requires something that has no wheel for {here}")
     return lines or [f"none in the recorded index {record.name}" if record else "there is none"]

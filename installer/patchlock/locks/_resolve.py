@@ -146,7 +146,7 @@ def _pre_releases(
     if not found or ("--pre", "") in order.asked.options:
         return ()
     told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
-    way = "pin it with a patch, or allow its build or that of what it requires with [[build]]"
+    way = "pin it with a patch"
     if listed := ", ".join(f"{name} {version}" for name, version in builds):
         told += f", as {listed} has only an sdist"
         way = f"allow its build with a [[build]] table in {order.app.origin.file}, or pin the package with a patch"

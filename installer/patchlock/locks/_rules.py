@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 
 _NO_WHEELS = re.compile(r"Wheels are required for `([^`=<>]+)|\b([A-Za-z0-9._-]+)\S* ha(?:s|ve) no usable wheels")
 """Whom uv, up to 0.13.8, says that of."""
-_NO_WHEELS_OF = re.compile(r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\s,]*,?)+) ha(?:s|ve) no usable wheels")
-"""The same, with the versions of which it is said."""
+_NO_WHEELS_OF = re.compile(
+    r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\s,]*,?)+) (?:ha(?:s|ve) no usable wheels|cannot be used)"
+)
+"""The same, with the versions of which it is said, or what it concludes from that: long words lose their begin."""
 
 
 def enforce_policy(
@@ -230,10 +232,21 @@ def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:
 def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
     """Name what a lock can have as sdists alone, and the newest version of each; arguments as `missing_wheels`.
 
-    What is plain Python is among them where its wheels came after the cut-off. Of what other distributions ask for, it
-    is as uv says it: in these versions.
+    What is plain Python is among them where its wheels came after the cut-off, or are for another Python. Of what other
+    distributions ask for, it is as uv says it: in these versions.
     """
     wanted, offered = _in_time(order, *_doubtful(order, words))
+    for name, files in offered.items():
+        offered[name] = tuple(
+            one
+            for one in files
+            if not one.filename.endswith("-none-any.whl")
+            or wheel_choice.best_wheel([one.filename], order.platform, order.profile)
+        )
+    alone = only_sdists(wanted, offered)
+    # uv also says it of versions between wheels that it cannot take for want of one of these.
+    if any(name in words for name, _ in alone) or built_here(order, words):
+        return alone
     ranges = {canonicalize_name(name): Requirement(f"{name}{bound}") for name, bound in _NO_WHEELS_OF.findall(words)}
     return only_sdists((*wanted, *ranges.values()), offered)
 
@@ -260,10 +273,13 @@ def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
     for name in sorted(missed & offered.keys()):
         files = [file.filename for file in offered[name] if file.yanked is None]
         wheels = [file for file in files if file.endswith(".whl")]
-        timely = [file.filename for file in uploaded_until(offered[name], order.cut_offs.get(name, order.as_of))]
+        until = order.cut_offs.get(name, order.as_of)
+        in_time = uploaded_until(offered[name], until)
+        timely = [file.filename for file in in_time]
         every = {file: Version(parsed[1]) for file in files if (parsed := _sdist(file)) is not None}
         sdists = [version for file, version in every.items() if file in timely] or list(every.values())
-        is_late = all(wheel.endswith("-none-any.whl") for wheel in wheels)
+        has_known = any(one.filename in wheels and (one.uploaded or not until) for one in in_time)
+        is_late = not has_known and all(wheel.endswith("-none-any.whl") for wheel in wheels)
         is_foreign = wheel_choice.best_wheel(wheels, order.platform, order.profile) is None
         if wheels and sdists and (is_late or is_foreign):
             found.append((name, max(sdists, key=lambda version: (not version.is_prerelease, version))))

@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import of_version, uploaded_until
-from patchlock.locks import _older_versions, _resolver, _resolver_input
+from patchlock.locks import _older_versions, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._older_versions import OlderVersion
 from patchlock.locks.conflicts import _search
 from patchlock.locks.conflicts._trials import ResolverSession, anywhere
@@ -48,6 +48,8 @@ class Newer:
     """Whether `younger` itself was uploaded after the cut-off; if not, something was that it requires."""
     elsewhere: Version | None
     """A still newer one that has wheels for other machines only."""
+    unmet: Version | None
+    """A still newer one that has a wheel for this machine, and requires what has none."""
     asked: int
     taken: Version | None
     """A newer one that a lock made now takes."""
@@ -101,14 +103,17 @@ def newer(
         conflict = conflict_of(dataclasses.replace(core, atoms=others), members, asking, alone)
     taken, held_back = _locked_now(order, package, packages)
     newest = max((one for one in (version, fits, younger) if one is not None), default=version)
-    elsewhere = anywhere(name, newest, as_of=order.as_of, config=asking.config or "")
+    beyond = anywhere(name, newest, as_of=order.as_of, config=asking.config or "")
+    wheels = [one.filename for one in _files(order, name, beyond) if one.filename.endswith(".whl")] if beyond else []
+    is_foreign = wheel_choice.best_wheel(wheels, order.platform, order.profile) is None
     return Newer(
         fits=fits,
         would_resolve=isinstance(whole, Solved),
         conflict=conflict,
         younger=younger if younger != fits else None,
         is_late=younger is None or _is_late(order, name, younger),
-        elsewhere=elsewhere,
+        elsewhere=beyond if is_foreign else None,
+        unmet=None if is_foreign else beyond,
         asked=asking.asked,
         taken=taken,
         held_back=held_back,
@@ -137,6 +142,10 @@ def _locked_now(
 
 def _is_late(order: ResolutionInputs, name: NormalizedName, version: Version) -> bool:
     """Say whether a version was uploaded after the cut-off; also where nobody tells when it was."""
+    return not uploaded_until(_files(order, name, version), order.cut_offs.get(name, order.as_of))
+
+
+def _files(order: ResolutionInputs, name: NormalizedName, version: Version) -> list[IndexFile]:
     index = next((one for one in order.indexes if any(wheel.name == name for wheel in one.wheels)), None)
     if index is not None:
         files = tuple(
@@ -146,5 +155,4 @@ def _is_late(order: ResolutionInputs, name: NormalizedName, version: Version) ->
         )
     else:
         files = index_client.offered([name]).get(name, ())
-    of = [file for file in files if of_version(file, version)]
-    return not uploaded_until(of, order.cut_offs.get(name, order.as_of))
+    return [file for file in files if of_version(file, version)]

@@ -62,10 +62,11 @@ def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
     return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
 
 
-def _bounds_only(table: str, names: Collection[NormalizedName], profiles: set[str]) -> bool:
-    """Tell whether a table bounds one of some distributions, on some profiles alone."""
+def _bounds_only(table: str, names: Collection[NormalizedName], others: Collection[str]) -> bool:
+    """Tell whether a table bounds one of some distributions, and nothing on other profiles."""
     return any(
-        canonicalize_name(Requirement(one["requirement"]).name) in names and set(one["profiles"]) <= profiles
+        canonicalize_name(Requirement(one["requirement"]).name) in names
+        and set(one.get("profiles", others)).isdisjoint(others)
         for one in tomllib.loads(table).get("constraint", [])
     )
 
@@ -113,7 +114,7 @@ def _with(
             proposal,
             sections=tuple(own.values()),
             sets=tuple(taken.values()),
-            tables=tuple(one for one in proposal.tables if not _bounds_only(one, dropped, set(profiles))),
+            tables=tuple(one for one in proposal.tables if not _bounds_only(one, dropped, others)),
             remarks=tuple(dict.fromkeys((*proposal.remarks, remark))),
         ),
         added,

@@ -73,7 +73,7 @@ def build_tables(
     everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str, as_of: str
 ) -> tuple[str, str]:
     """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
-    why, source = "the index has no wheel", "PyPI: the file list of each"
+    why, source = "the index has no wheel that fits", "PyPI: the file list of each"
     until = f" among its files until {last_day(as_of)}" if as_of else ""
     tables = [document.build_table(everywhere, why=f"{why}{until}", source=source)] if everywhere else []
     if here:
@@ -129,8 +129,8 @@ def _kept_apart(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
         if _label(canonicalize_name(pair.second.name)).search(error.what) is None:
             continue
         bound = f"{canonicalize_name(pair.first.name)}<{clauses[0].version}"
-        names = (trying.profile.name,)
-        table = document.rule_table("constraint", requirement=bound, profiles=names, why=pair.why, source=pair.source)
+        where = {"profiles": (trying.profile.name,)} if pair.os else {}  # else the pair breaks in the others as well
+        table = document.rule_table("constraint", requirement=bound, **where, why=pair.why, source=pair.source)
         if table not in proposal.tables:
             return table, f"[[constraint]] {bound}, beside {canonicalize_name(pair.second.name)}"
     return None
