@@ -334,10 +334,12 @@ def test_requirement_files_of_the_readme_are_taken_together(face: Face, index: s
         "app.py": STARTS,
     }
 
-    proposed(face, upstream(tmp_path / "clone", files), tmp_path / "x")
+    clone = upstream(tmp_path / "clone", files)
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"))
 
     values = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
     assert values["app"]["requirements"] == ["extra-req.txt", "requirements.txt"]
+    assert "  with it, as told there: extra-req.txt\n" in told.stdout
 
 
 def test_nothing_of_the_app_is_executed(face: Face, index: str, tmp_path: Path) -> None:
