@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from patchlock.catalogue import app_summaries
 from patchlock.core import file_lock
 from patchlock.environments import failed_verify, freshness, generations
 from patchlock.environments.failed_verify import FailedVerify
 from patchlock.environments.generations import Receipt, Unfinished
-from patchlock.model.errors import CatalogueError, UnknownAppError
 from patchlock.model.installation import Installation
 
 State = Literal["current", "stale", "unlisted", "interrupted", "removed"]
@@ -73,12 +72,12 @@ def _state(one: Installation, catalogue: Path) -> InstallationState:
 
 
 def pinned_commit(one: InstallationState, catalogue: Path) -> str:
-    """Name the commit that the catalogue has, where the generation in use is at another one; else ""."""
-    try:
-        pinned = app_summaries.read_summary(catalogue, one.installation.app).commit
-    except (CatalogueError, UnknownAppError):
+    """Name the commit of the catalogue's lock, where the generation in use is at another one; else ""."""
+    if one.used is None:
         return ""
-    return pinned if one.used is not None and one.used.upstream != pinned else ""
+    lock = freshness.lock_file(catalogue / "lockfiles" / one.used.app, one.used.profile, one.used.platform)
+    pinned = re.search(rb'^# commit = "([0-9a-f]+)"$', lock.read_bytes(), re.MULTILINE)
+    return pinned[1].decode() if pinned and pinned[1].decode() != one.used.upstream else ""
 
 
 def _compared(catalogue: Path, used: Receipt) -> State:
