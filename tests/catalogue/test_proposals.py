@@ -24,7 +24,6 @@ from patchlock.catalogue.proposals import (
     own_metadata,
     project_facts,
     python_limits,
-    requirement_choice,
     requirement_repairs,
     run_time_installs,
     submodules,
@@ -37,7 +36,6 @@ from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import Submodule
-from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Expect
 from patchlock.model.text_files import SourceText, decode
@@ -55,7 +53,7 @@ def tree(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
     return {PurePosixPath(path): text.encode() for path, text in texts.items()}
 
 
-# --- which requirement file -------------------------------------------------------------------------------------------
+# --- facts ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -70,125 +68,6 @@ def tree(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
 )
 def test_long_line_is_cut_after_a_word(text: str, shown: str) -> None:
     assert findings.excerpt(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("requirements_gpu.txt", "it is for GPUs"),
-        ("requirements-cu121.txt", "it is for CU121"),
-        ("requirements_rocm.txt", "it is for ROCm"),
-    ],
-)
-def test_file_for_other_machines_says_for_which(name: str, why: str) -> None:
-    files = {PurePosixPath("requirements.txt"): b"a\n", PurePosixPath(name): b"b\n"}
-    assert [one.why for one in requirement_choice.candidates(files) if str(one.path) == name] == [why]
-
-
-@pytest.mark.parametrize(
-    ("names", "wanted"),
-    [
-        pytest.param(["setup.py", "requirements.txt"], "requirements.txt", id="pip-before-setup"),
-        pytest.param(["requirements-dev.txt", "pyproject.toml"], "pyproject.toml", id="project-before-other-purposes"),
-        pytest.param(["docs/requirements.txt", "environment.yml"], "environment.yml", id="conda-before-docs"),
-        pytest.param(["requirements_cuda.txt", "reqs.txt"], "reqs.txt", id="other-machines-last"),
-        pytest.param(["server/requirements.txt", "requirements_gpu.txt"], "server/requirements.txt", id="nested"),
-        pytest.param(["training/requirements.txt", "requirements_web.txt"], "requirements_web.txt", id="another-name"),
-    ],
-)
-def test_likeliest_requirement_file_goes_first(names: list[str], wanted: str) -> None:
-    texts = {
-        "setup.py": 'setup(install_requires=["a"])',
-        "pyproject.toml": '[project]\ndependencies = ["a"]\n',
-        "environment.yml": "dependencies:\n  - pip:\n    - a\n",
-    }
-
-    found = requirement_choice.candidates(tree({name: texts.get(name, "a\n") for name in names}))
-
-    assert [str(found[0].path), len(found)] == [wanted, len(names)]
-
-
-_TAKES = "setup.py:1 takes from it what the package requires"
-
-
-@pytest.mark.parametrize(
-    ("code", "readme", "wanted"),
-    [
-        ("setup(install_requires=read('few.txt'))\n", "", ("few.txt", _TAKES)),
-        ("few = read('few.txt')\nsetup(install_requires=few, extras_require=read('x'))\n", "", ("few.txt", _TAKES)),
-        (
-            "setup(install_requires=read('few.txt'))\n",
-            "`pip install -r requirements.txt`",
-            ("requirements.txt", "README.md:2 says to install from it"),
-        ),
-        (
-            "setup(extras_require=read('few.txt'))\n",
-            "",
-            ("environment-cpu.yml", "README.md:1 says to install from it"),
-        ),
-    ],
-    ids=["in-the-call", "assigned", "readme-of-pip", "extra"],
-)
-def test_file_that_setup_reads_comes_before_that_of_conda(code: str, readme: str, wanted: tuple[str, str]) -> None:
-    conda = "dependencies:\n  - pip:\n    - a\n"
-    told = f"`conda env update -f environment-cpu.yml`\n{readme}\n"
-    texts = {"setup.py": code, "README.md": told, "few.txt": "a\n", "requirements.txt": "a\n"}
-    files = tree({**texts, "environment-cpu.yml": conda})
-
-    found = requirement_choice.fitting_machine(requirement_choice.candidates(files, documents.told(files)), "cpu")
-
-    assert (str(found[0].path), found[0].why) == wanted
-
-
-@pytest.mark.parametrize(
-    ("readme", "wanted"),
-    [
-        ("`pip install -e .`", "setup.py"),
-        ("`python -m pip install '.[all]'`", "setup.py"),
-        ("```\ngit clone https://e.org/x/Mini-App\ncd Mini-App\npython setup.py install\n```", "setup.py"),
-        ("`uv sync`", "setup.py"),
-        ("```\npip install .\npip install -r requirements.txt\n```", "requirements.txt"),
-        ("```\ngit clone https://e.org/x/apex\ncd apex\npip install .\n```", ""),
-        ("`python setup.py build_ext`", ""),
-        ("`pip install app`", ""),
-    ],
-)
-def test_project_is_taken_where_people_are_told_to_install_it(readme: str, wanted: str) -> None:
-    files = tree({"setup.py": 'setup(install_requires=["a"])', "requirements.txt": "a\n", "README.md": readme})
-    first = requirement_choice.candidates(files, documents.told(files), repository="Mini-App")[0]
-    assert (str(first.path), first.why.endswith(" says to install from it")) == (
-        wanted or "requirements.txt",
-        bool(wanted),
-    )
-
-
-def test_what_another_file_of_the_app_asks_for_is_told() -> None:
-    setup = 'setup(install_requires=["a>=1", "b", "C==2", "d<3"])'
-    files = tree(
-        {"setup.py": setup, "requirements.txt": "-r more.txt\na\nb==1\n", "more.txt": "c==2\n", "x/setup.py": setup}
-    )
-    taken = requirement_repairs.located(files, [PurePosixPath("requirements.txt"), PurePosixPath("more.txt")])
-    told = {
-        name: requirement_choice.differences(taken, PurePosixPath(name), files) for name in ("setup.py", "x/setup.py")
-    }
-    assert told == {"setup.py": "setup.py asks for a>=1, d<3", "x/setup.py": ""}
-
-
-def test_file_of_the_wanted_machine_is_taken() -> None:
-    ranked = requirement_choice.candidates(tree({"requirements.txt": "a\n", "requirements_cpu.txt": "b\n"}))
-
-    assert [str(one.path) for one in requirement_choice.fitting_machine(ranked, "cpu")] == [
-        "requirements_cpu.txt",
-        "requirements.txt",
-    ]
-    assert requirement_choice.fitting_machine(ranked, "rocm") == ranked
-
-
-def test_lockfiles_of_upstream_are_named_with_why_they_are_not_read() -> None:
-    listed = [PurePosixPath(name) for name in ("uv.lock", "src/poetry.lock", "src/Pipfile", "requirements.txt")]
-    found = requirement_choice.unread(listed)
-    assert [str(one.path) for one in found] == ["uv.lock", "src/Pipfile"]
-    assert found[0].why.startswith("it holds the versions that upstream tested")
 
 
 def test_what_a_container_installs_is_named_without_tools() -> None:
@@ -206,14 +85,6 @@ def test_what_the_readme_installs_with_pip_is_named() -> None:
     text = "```bash\npip install -U voice[gpu]==2 onnxruntime\n$ python -m pip install ./x-1.whl voice\n```\n"
     found = documents.pip_packages(tree({"README.md": text, "docs/more.md": "`pip install clock`"}))
     assert {name: place.line for name, place in found.items()} == {"voice": 2, "onnxruntime": 2}
-
-
-def test_computed_list_of_setup_py_is_no_candidate() -> None:
-    with pytest.raises(RequirementsError, match="no file of that commit says what the app requires"):
-        requirement_choice.candidates(tree({"setup.py": "setup(install_requires=read())\n"}))
-
-
-# --- facts ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
