@@ -339,7 +339,7 @@ def test_requirement_files_of_the_readme_are_taken_together(face: Face, index: s
 
     values = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
     assert values["app"]["requirements"] == ["extra-req.txt", "requirements.txt"]
-    assert "  with it, as told there: extra-req.txt\n" in told.stdout
+    assert "  together with: extra-req.txt\n" in told.stdout
 
 
 def test_nothing_of_the_app_is_executed(face: Face, index: str, tmp_path: Path) -> None:

@@ -394,7 +394,7 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     change(clone.parent / "public", 'device = "cuda"', "device = best()")
     done = patchlock("patch", "update", "--source", str(clone))
     assert "cpu  finds nothing\n" in done.stdout
-    told = "cpu: it finds nothing to change in **/*.py, nor what it writes"
+    told = "cpu: it finds neither what it changes nor what it writes in **/*.py"
     file = clone.parent / "patches.toml"
     way_on = (
         f"orrect the patch in {file}; if upstream needs it no more, remove it there, or leave it out of this folder "

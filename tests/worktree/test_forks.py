@@ -33,6 +33,16 @@ def apply(folder: Path, wanted: PatchSet) -> clone_patches.Applied:
     return done
 
 
+def colleagues(clone: Path, wanted: PatchSet) -> Path:
+    """Commit patches in a clone, and apply them in another clone of it."""
+    apply(clone, wanted)
+    commit(clone)
+    fresh = clone.parent / "fresh"
+    git(clone.parent, "clone", "-q", str(clone), str(fresh))
+    apply(fresh, wanted)
+    return fresh
+
+
 def undo(folder: Path) -> str:
     """Take the patches out, and give what is said of the last commit."""
     told = committed_undo.told(trees.open_tree(folder))
@@ -81,7 +91,7 @@ def test_undo_leaves_what_upstream_has_adopted(
         git(tmp_path, "clone", "-q", str(clone), "fresh")
         folder = tmp_path / "fresh"
     if how in {"merged", "merged-and-pushed"} and not renews:
-        with pytest.raises(NotPatchedError, match="a merge or a rebase has come since"):
+        with pytest.raises(NotPatchedError, match="your branch was merged or rebased after"):
             clone_patches.undo(trees.open_tree(folder))
         assert git(folder, "status", "--short") == ""
         return
@@ -295,13 +305,9 @@ def test_patches_of_a_fork_beside_a_conflict_of_gits_are_no_edit(clone: Path, up
     assert clone_patches.undo(trees.open_tree(clone)).conflicts == (PurePosixPath("app.py"),)
 
 
-def test_pulled_merge_of_a_fork_is_no_edit_that_is_kept(clone: Path, upstream: Path, tmp_path: Path) -> None:
+def test_pulled_merge_of_a_fork_is_no_edit_that_is_kept(clone: Path, upstream: Path) -> None:
     wanted = of_app(upstream)
-    apply(clone, wanted)
-    commit(clone)
-    git(tmp_path, "clone", "-q", str(clone), "fresh")
-    fresh = tmp_path / "fresh"
-    apply(fresh, wanted)
+    fresh = colleagues(clone, wanted)
     theirs = FILE.replace("line6 = 6", "line6 = 60")
     commit(upstream, app=theirs)
     git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
@@ -315,11 +321,7 @@ def test_pulled_merge_of_a_fork_is_no_edit_that_is_kept(clone: Path, upstream: P
 
 def test_update_refuses_a_fork_that_has_committed_its_patches(clone: Path, upstream: Path, tmp_path: Path) -> None:
     wanted = of_app(upstream)
-    apply(clone, wanted)
-    commit(clone)
-    git(tmp_path, "clone", "-q", str(clone), "fresh")
-    fresh = tmp_path / "fresh"
-    apply(fresh, wanted)
+    fresh = colleagues(clone, wanted)
     commit(clone, mine="m = 1\n")
     before = git(fresh, "for-each-ref")
     with pytest.raises(GitFirstError) as caught:

@@ -289,7 +289,7 @@ def _report(
         lines += _issue_lines(issue)
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
-    lines += [f"  with it, as told there: {path}" for path in proposal.together if path != requirements.path]
+    lines += [f"  together with: {path}" for path in proposal.together if path != requirements.path]
     lines += [f"  also there: {one.path}, {one.why}" for one in proposal.alternatives[:_SHOWN]]
     lines.append(f"launch: {command_lines.joined(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
     lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")

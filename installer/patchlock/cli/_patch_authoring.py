@@ -140,8 +140,8 @@ def _other_layout(authored: Authored, source: Path, base: str | None, into: Path
         clone, file = (command_lines.quoted(str(path)) for path in (source, into))
         back = f"git -C {clone} checkout {base or 'HEAD'} -- {command_lines.joined(others)}"
         yield (
-            "commit what the patches write, so that `patch undo` can take it out (not your layout and comments): "
-            f"`{back}`, then `patchlock patch apply --patches {file} --source {clone}`"
+            "your layout is not the patches' own: to let `patch undo` take these edits out, commit theirs in its place "
+            f"(your comments go, too): `{back}`, then `patchlock patch apply --patches {file} --source {clone}`"
         )
 
 

@@ -18,6 +18,7 @@ from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.patches.evaluation import DIRECT, Evaluator
+from patchlock.patches.ops import REMOVING_OPS
 from patchlock.patches.outcomes import APPLIED, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
@@ -185,16 +186,12 @@ def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:
     return {wanted.directory / one.path for one in before if one.path is not None and one.patch not in stay}
 
 
-_REMOVES = frozenset({"drop-requirement", "delete-key"})
-"""Ops that have done their work where they find nothing."""
-
-
 def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
     """Give the required patches of the user's own, those of a file, that find nothing: their edit may not be there."""
     if wanted.profile:
         return ()
     gone = {outcome.patch for outcome in patched.outcomes if outcome.kind is OutcomeKind.GONE} - patched.advisory
-    return tuple(one for one in wanted.patches if one.id in gone and one.op_name not in _REMOVES)
+    return tuple(one for one in wanted.patches if one.id in gone and one.op_name not in REMOVING_OPS)
 
 
 def _once_there(known: Manifest) -> set[str]:
@@ -251,8 +248,10 @@ def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
 
 
 def _told_idle(patch: Patch, is_lost: bool) -> str:
-    told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
-    return told + (", nor what it writes" if is_lost else "; see whether the file has the edit already")
+    paths = ", ".join(patch.paths)
+    if is_lost:
+        return f"{patch.id}: it finds neither what it changes nor what it writes in {paths}"
+    return f"{patch.id}: it finds nothing to change in {paths}; see whether the file has the edit already"
 
 
 def replaced(edit: ReplacedEdit) -> str:

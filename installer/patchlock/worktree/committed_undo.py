@@ -12,8 +12,8 @@ from patchlock.worktree.upstream_cache import commit_of, git
 
 STILL = "your last commit still has patches: commit what has changed to take them out there too"
 YOURS = (
-    "your last commit has what the patches do, as edits of yours, so that stays: `patch undo` takes such edits out "
-    "if the file with the patches is in the clone, and committed"
+    "your last commit has what the patches do, as edits of yours, so they stay: `patch undo` takes such edits out "
+    "only if the file with the patches is committed too"
 )
 
 
@@ -50,7 +50,7 @@ def _require_renewed(tree: Tree, known: Manifest, head: CommitId) -> None:
     if last is not None and not merges and trees.is_ancestor(tree.repository, last, head):
         return
     raise NotPatchedError(
-        "a merge or a rebase has come since the patches were applied, so nothing was changed",
+        "your branch was merged or rebased after the patches were applied, so nothing was changed",
         where=str(tree.root),
         remedy=f"renew them with `{_apply(tree, known, known.profile)}`, and run this again",
     )

@@ -40,3 +40,6 @@ PYTHON_OPS = frozenset(
     }
 )
 """The ops on Python code; of a notebook they are given the code alone."""
+
+REMOVING_OPS = frozenset({"drop-requirement", "delete-key"})
+"""The ops that have done their work where they find nothing."""
