@@ -11,7 +11,7 @@ from patchlock.environments import cache_pruning
 from patchlock.patches.postconditions._python import NoString
 from patchlock.worktree import patch_cache
 
-WHEEL, PRODUCT, ARCHIVE, OTHER = ("a" * 64, "b" * 64, "c" * 64, "d" * 64)
+WHEEL, PRODUCT, ARCHIVE, OTHER, SDIST = ("a" * 64, "b" * 64, "c" * 64, "d" * 64, "e" * 64)
 
 
 @pytest.fixture
@@ -88,6 +88,16 @@ def test_what_another_patchlock_works_in_stays(cache: Path, home: Path) -> None:
     ):
         cache_pruning.remove(found)
     assert _names(cache, home) == ("the build of gone==2.0", "zluda.zip")
+
+
+def test_build_of_an_install_that_is_not_finished_stays(cache: Path, home: Path) -> None:
+    record = cache / "builds" / ("3" * 16) / ("e" * 16) / "built.toml"
+    record.write_text(f'{record.read_text()}[source]\n"gone-2.0.tar.gz" = "{SDIST}"\n')
+    environment = home / "mini@other" / "environments" / "begun"
+    environment.mkdir(parents=True)
+    assert "the build of gone==2.0" in _names(cache, home)
+    (environment / "lock.txt").write_text(f"gone==2.0 --hash=sha256:{SDIST}\n")
+    assert "the build of gone==2.0" not in _names(cache, home)
 
 
 def test_cache_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from patchlock.distributions import wheelhouse
 from patchlock.environments import cache_pruning, venv
 from patchlock.environments import fill as environments_fill
 from patchlock.locks.lock_request import Request, read_lock
+from patchlock.model import lockfile
 from patchlock.model.errors import (
     CommandFailedError,
     DiskFullError,
@@ -144,6 +145,21 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
     assert (
         wheelhouse.unneeded(tmp_path / "cache", cache_pruning.needed(tmp_path / "cache", tmp_path / "installed")) == ()
     )
+
+
+def test_what_is_made_for_a_lock_counts_as_needed_from_the_start(
+    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[frozenset[Sha256]] = []
+
+    def provide(*_: object, **__: object) -> dict[str, object]:
+        seen.append(cache_pruning.needed(tmp_path / "cache", tmp_path / "installed"))
+        return {}
+
+    monkeypatch.setattr(environments_fill, "provide", provide)
+    fill()
+    [path] = (tmp_path / "installed").glob("*/environments/*/lock.txt")
+    assert {package.sha256 for package in lockfile.parse(path.read_text(), "x").packages} <= seen[0]
 
 
 def test_a_lock_that_is_changed_after_it_was_read_is_not_installed(locked: World, fill: Fill, tmp_path: Path) -> None:

@@ -52,22 +52,15 @@ def test_local_wheel_is_installed_instead_of_the_index_one(locked: World, tmp_pa
     path = _lock(locked)
     folder = tmp_path / "environment"
     with _empty(folder) as held:
-        venv.sync(
-            folder,
-            path,
-            lockfile.parse(path.read_text(), "x"),
-            {made.name: made},
-            (),
-            None,
-            tell=lambda _: None,
-            lock=held,
-        )
+        wanted = lockfile.parse(path.read_text(), "x")
+        venv.keep_lock(folder, path, wanted, None)
+        venv.sync(folder, wanted, {made.name: made}, (), tell=lambda _: None, lock=held)
     (module,) = folder.glob("**/site-packages/alpha.py")
     assert module.read_text() == "here = 'this machine'\n"
-    wanted = {package.name for package in lockfile.parse(path.read_text(), "x").packages}
-    assert {folder.name.partition("-")[0] for folder in folder.glob("**/*.dist-info")} == wanted
+    names = {package.name for package in wanted.packages}
+    assert {folder.name.partition("-")[0] for folder in folder.glob("**/*.dist-info")} == names
     assert not list(folder.glob("**/direct_url.json"))
-    assert venv.lock_of(folder) == lockfile.parse(path.read_text(), "x")
+    assert venv.lock_of(folder) == wanted
 
 
 def test_local_wheel_of_other_bytes_is_refused(locked: World, tmp_path: Path) -> None:
@@ -75,15 +68,9 @@ def test_local_wheel_of_other_bytes_is_refused(locked: World, tmp_path: Path) ->
     other = dataclasses.replace(made, sha256=Sha256("0" * 64))
     path = _lock(locked)
     folder = tmp_path / "environment"
-    with _empty(folder) as held, pytest.raises(HashMismatchError):
-        venv.sync(
-            folder,
-            path,
-            lockfile.parse(path.read_text(), "x"),
-            {made.name: other},
-            (),
-            None,
-            tell=lambda _: None,
-            lock=held,
-        )
+    wanted = lockfile.parse(path.read_text(), "x")
+    with _empty(folder) as held:
+        venv.keep_lock(folder, path, wanted, None)
+        with pytest.raises(HashMismatchError):
+            venv.sync(folder, wanted, {made.name: other}, (), tell=lambda _: None, lock=held)
     assert not list(folder.glob("**/site-packages/alpha.py"))

@@ -118,7 +118,9 @@ def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder,
 def _builds(top: Path, kept: Collection[Sha256]) -> Iterator[UnusedFolder]:
     """Look at all builds from the same inputs: one for each set of requirements and tools."""
     records = {file.parent: _read(file) for file in sorted(top.glob(f"*/{RECORD}"))}
-    idle = {folder: record for folder, record in records.items() if not _made(record) & set(kept)}
+    idle = {folder: record for folder, record in records.items() if not _sums(record, "files") & set(kept)}
+    if len(idle) == len(records) and any(_sums(record, "source") & set(kept) for record in records.values()):
+        return  # of what is being installed, or was interrupted
     if len(idle) == len(records):
         names = {str(record.get("what", "")) for record in records.values()} - {""}
         what = f"the build of {', '.join(sorted(names))}" if names else "the log of a build that failed"
@@ -147,8 +149,8 @@ def _read(file: Path) -> dict[str, Any]:
         return {}
 
 
-def _made(record: dict[str, Any]) -> set[str]:
-    files = record.get("files")
+def _sums(record: dict[str, Any], table: str) -> set[str]:
+    files = record.get(table)
     return set(map(str, files.values())) if isinstance(files, dict) else set()
 
 

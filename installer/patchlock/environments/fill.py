@@ -61,18 +61,20 @@ class _Filling:
 
     def sync(self, local: LocalWheels, *, offline: bool) -> None:
         wheelhouse.require_inside(local)
-        venv.sync(
-            self.folder,
-            self.locked,
-            self.lock,
-            local,
-            rules_of(self.request).source_builds,
-            self.build,
-            tell=_of_uv(self.say),
-            lock=self.held,
-            offline=offline,
-            afresh=self.afresh,
-        )
+        try:
+            venv.sync(
+                self.folder,
+                self.lock,
+                local,
+                rules_of(self.request).source_builds,
+                tell=_of_uv(self.say),
+                lock=self.held,
+                offline=offline,
+                afresh=self.afresh,
+            )
+        except HashMismatchError as error:
+            where = f"{self.locked}: {error.where}"
+            raise HashMismatchError(error.what, where=where, remedy=error.remedy) from error
 
 
 def fill(
@@ -160,6 +162,7 @@ def _damaged(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_resul
 
 def _fill(job: _Filling) -> None:
     request, lock, held = job.request, job.lock, job.held
+    venv.keep_lock(job.folder, job.locked, lock, job.build)
     made = provide(request, lock, tell=_of_uv(job.say), held=held)
     _source_builds.record_built_wheels(job.folder, request, lock, made)
     local = {**_kept(lock.packages, request.cache), **made}

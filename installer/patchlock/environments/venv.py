@@ -17,7 +17,7 @@ from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import gate, preloads
 from patchlock.model import lockfile, telemetry
-from patchlock.model.errors import HashMismatchError, LockFormatError
+from patchlock.model.errors import LockFormatError
 from patchlock.model.lockfile import Lock
 
 LOCK = "lock.txt"
@@ -82,41 +82,17 @@ def _use_standard_bytecode(folder: Path) -> None:
                     (place / name).symlink_to(compiled / name)
 
 
-def sync(
-    folder: Path,
-    locked: Path,
-    wanted: Lock,
-    local: LocalWheels,
-    source_builds: tuple[str, ...],
-    build_constraints: Path | None,
-    *,
-    tell: Callable[[str], None],
-    lock: int,
-    offline: bool = False,
-    afresh: Collection[NormalizedName] = (),
-) -> None:
-    """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
-
-    The lock is kept in it, as `lock_of` reads it.
+def keep_lock(folder: Path, locked: Path, wanted: Lock, build_constraints: Path | None) -> None:
+    """Lay the lock into an empty environment before anything else: what is fetched and built for it counts as needed.
 
     Args:
         folder: the environment.
         locked: the lock.
         wanted: what it says, as it was judged.
-        local: distributions that are taken from this machine; the others come from the machine's index or uv's cache.
-        source_builds: distributions that may be built from an sdist.
-        build_constraints: pins what these builds require; what it does not name stops the install.
-        tell: called with what uv says while it works.
-        lock: descriptor of the installation's lock.
-        offline: take what is not in `local` from uv's cache, and ask no network.
-        afresh: distributions that uv's cache is not trusted with: they are fetched, or read from this machine, and
-            unpacked again.
+        build_constraints: pins what the builds of its sdists require.
 
     Raises:
         LockFormatError: the lock was changed since it was judged.
-        HashMismatchError: an index gave other bytes; nothing of them was installed.
-        NetworkError: an index does not answer.
-        DiskFullError: there is not enough room.
     """
     shutil.copyfile(locked, folder / LOCK)
     if build_constraints is not None:
@@ -126,25 +102,55 @@ def sync(
             "it was changed while it was being installed", where=str(locked), remedy="run the same command again"
         )
     write(folder, wanted)
+
+
+def sync(
+    folder: Path,
+    wanted: Lock,
+    local: LocalWheels,
+    source_builds: tuple[str, ...],
+    *,
+    tell: Callable[[str], None],
+    lock: int,
+    offline: bool = False,
+    afresh: Collection[NormalizedName] = (),
+) -> None:
+    """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
+
+    What builds require has to be pinned in it, by `keep_lock`; what is not stops the install.
+
+    Args:
+        folder: the environment.
+        wanted: the lock.
+        local: distributions that are taken from this machine; the others come from the machine's index or uv's cache.
+        source_builds: distributions that may be built from an sdist.
+        tell: called with what uv says while it works.
+        lock: descriptor of the installation's lock.
+        offline: take what is not in `local` from uv's cache, and ask no network.
+        afresh: distributions that uv's cache is not trusted with: they are fetched, or read from this machine, and
+            unpacked again.
+
+    Raises:
+        HashMismatchError: an index gave other bytes; nothing of them was installed.
+        NetworkError: an index does not answer.
+        DiskFullError: there is not enough room.
+    """
     packages = wanted.packages
-    try:
-        for distrust in (False, True):
-            others = [p for p in packages if p.name not in local and (p.name in afresh) == distrust]
-            if others:  # first: what uv's cache lacks is known before anything is unpacked
-                options = (
-                    *("--only-binary", ":all:", *(["--offline"] if offline else [])),
-                    *(option for name in source_builds for option in ("--no-binary", name)),
-                    *(("--build-constraints", BUILD) if build_constraints is not None else ()),
-                    *("--require-build-hashes", "--preview-features", "build-dependency-hashes"),
-                )
-                lines = "".join(f"{package}\n" for package in others)
-                _install(folder, _INDEX, lines, options, distrust=distrust, tell=tell, lock=lock)
-            part = {name: wheel for name, wheel in local.items() if (name in afresh) == distrust}
-            if part:
-                options = ("--offline", "--only-binary", ":all:")
-                _install(folder, _LOCAL, wheelhouse.listing(part), options, distrust=distrust, tell=tell, lock=lock)
-    except HashMismatchError as error:
-        raise HashMismatchError(error.what, where=f"{locked}: {error.where}", remedy=error.remedy) from error
+    for distrust in (False, True):
+        others = [p for p in packages if p.name not in local and (p.name in afresh) == distrust]
+        if others:  # first: what uv's cache lacks is known before anything is unpacked
+            options = (
+                *("--only-binary", ":all:", *(["--offline"] if offline else [])),
+                *(option for name in source_builds for option in ("--no-binary", name)),
+                *(("--build-constraints", BUILD) if (folder / BUILD).is_file() else ()),
+                *("--require-build-hashes", "--preview-features", "build-dependency-hashes"),
+            )
+            lines = "".join(f"{package}\n" for package in others)
+            _install(folder, _INDEX, lines, options, distrust=distrust, tell=tell, lock=lock)
+        part = {name: wheel for name, wheel in local.items() if (name in afresh) == distrust}
+        if part:
+            options = ("--offline", "--only-binary", ":all:")
+            _install(folder, _LOCAL, wheelhouse.listing(part), options, distrust=distrust, tell=tell, lock=lock)
 
 
 def _install(
