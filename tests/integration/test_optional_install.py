@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from conftest import Said
 from miniature import World, this_platform
 
@@ -73,6 +74,19 @@ def test_a_choice_is_kept_until_it_is_left_out(locked: World, face: Face, tmp_pa
     assert (without_it["chosen"], without_it["id"] == with_it["id"]) == ([], False)
     assert face("rollback", "mini").returncode == 0
     assert b"COMPUTED" in app.read_bytes()
+
+
+def test_an_install_that_is_finished_later_has_what_was_chosen(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lock(locked, face, LOUD)
+    with monkeypatch.context() as patch:
+        patch.setenv("UV_CACHE_DIR", str(tmp_path / "empty"))
+        patch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+        assert face("install", "mini", "--profile", "tiny", "--with", "loud").returncode == 1
+    assert "then run: patchlock install mini --profile tiny --with loud" in face("status").stdout
+    said = face("install", "mini", "--profile", "tiny")
+    assert (said.returncode, "  chosen    loud\n" in said.stdout) == (0, True), said.stderr
 
 
 def test_check_tries_optional_patches_and_keeps_them_from_the_lock(locked: World, face: Face) -> None:

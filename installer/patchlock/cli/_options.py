@@ -281,11 +281,11 @@ def request(
         raise
     chosen = found.choice.chosen
     fitting = opened.profile(chosen.profile.name)
-    there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
+    kept = generations.chosen(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     if heed is not None:
         if found.observed.overrides or profile is not None:
             _require_possible(opened, wanted, fitting, found)
-        optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice)
+        optional_patches.choose(wanted, chosen.profile.name, kept, choice)
         heed(found)
     return Request(
         app=wanted,
@@ -297,7 +297,7 @@ def request(
         source=source,
         revision=revision,
         reinstall=reinstall,
-        chosen=optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice),
+        chosen=optional_patches.choose(wanted, chosen.profile.name, kept, choice),
         machine=found,
         kept=StoredChoice(device=found.selected.variables, profiles=""),
     )
@@ -500,7 +500,6 @@ def installed_request(
         )
     wanted, found = opened.app(app), opened.profile(named)
     chosen = selection.choose([found], probes.basic(), (), named).chosen
-    there = generations.current(installation)
     return Request(
         app=wanted,
         profile=found,
@@ -510,7 +509,7 @@ def installed_request(
         cache=cache(),
         source=source,
         revision=revision,
-        chosen=optional_patches.choose(wanted, named, there.chosen if there else (), choice),
+        chosen=optional_patches.choose(wanted, named, generations.chosen(installation), choice),
     )
 
 

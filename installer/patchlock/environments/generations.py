@@ -88,14 +88,17 @@ class Unfinished:
     """Why it failed, a clause; "" where it was killed, or still runs."""
     source: str = ""
     """As in a receipt."""
+    chosen: tuple[str, ...] = ()
+    """As in a receipt."""
 
     def command(self, installation: Installation) -> str:
         """Give the command that finishes it."""
         words = ["patchlock", "install", installation.app, "--profile", installation.profile]
+        words += [word for name in self.chosen for word in ("--with", name)]
         return command_lines.joined([*words, *(["--source", self.source] if self.source else [])])
 
 
-_FAILED, _SOURCE = "failed: ", "source: "
+_FAILED, _SOURCE, _CHOSEN = "failed: ", "source: ", "chosen: "
 
 
 def write_journal(installation: Installation, known: Unfinished) -> None:
@@ -103,6 +106,7 @@ def write_journal(installation: Installation, known: Unfinished) -> None:
     lines = ["an install is running, or was killed; the next one finishes it"]
     lines = [f"{_FAILED}{' '.join(known.failure.split())}"] if known.failure else lines
     lines += [f"{_SOURCE}{known.source}"] if known.source else []
+    lines += [f"{_CHOSEN}{' '.join(known.chosen)}"] if known.chosen else []
     atomic_files.atomic_write(installation.journal, "".join(f"{line}\n" for line in lines))
 
 
@@ -112,8 +116,9 @@ def read_journal(installation: Installation) -> Unfinished:
         lines = installation.journal.read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, UnicodeDecodeError):
         lines = []
-    told = {key: next((one[len(key) :] for one in lines if one.startswith(key)), "") for key in (_FAILED, _SOURCE)}
-    return Unfinished(failure=told[_FAILED], source=told[_SOURCE])
+    keys = (_FAILED, _SOURCE, _CHOSEN)
+    told = {key: next((one[len(key) :] for one in lines if one.startswith(key)), "") for key in keys}
+    return Unfinished(failure=told[_FAILED], source=told[_SOURCE], chosen=tuple(told[_CHOSEN].split()))
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -212,6 +217,14 @@ def current(installation: Installation) -> Receipt | None:
     except (FileNotFoundError, UnicodeDecodeError):
         return None
     return read_receipt(generation(installation, name)) if _NAME.fullmatch(name) else None
+
+
+def chosen(installation: Installation) -> tuple[str, ...]:
+    """Name what was chosen for an installation; for the install that did not finish, where there is one."""
+    if installation.journal.is_file():
+        return read_journal(installation).chosen
+    used = current(installation)
+    return used.chosen if used else ()
 
 
 def require_current(installation: Installation, app: str) -> Receipt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator
 
@@ -40,7 +41,8 @@ def begun(request: Request, *, needs_source: bool = True) -> Iterator[None]:
     if installation.source.exists() and needs_source:
         clone.require_whole(installation.source, installation.app)
     source = without_secrets(upstream_cache.absolute_address(request.source)) if request.source is not None else ""
-    generations.write_journal(installation, Unfinished(source=source))
+    known = Unfinished(source=source, chosen=request.chosen)
+    generations.write_journal(installation, known)
     try:
         yield
     except (PatchlockError, KeyboardInterrupt) as error:
@@ -48,7 +50,7 @@ def begun(request: Request, *, needs_source: bool = True) -> Iterator[None]:
             installation.journal.unlink(missing_ok=True)  # nothing was begun
         elif isinstance(error, PatchlockError) and installation.journal.exists():  # else all is as it was
             failure = "; ".join((error.what, *error.evidence))
-            generations.write_journal(installation, Unfinished(source=source, failure=failure))
+            generations.write_journal(installation, dataclasses.replace(known, failure=failure))
         raise
     installation.journal.unlink(missing_ok=True)
 
