@@ -27,7 +27,7 @@ def _told(
 def test_card_and_machine_are_judged_by_themselves() -> None:
     assert _told(SPEECH) == [
         "speech: 4.7 GiB of memory; this machine has 14.9 GiB (True)",
-        "speech: 12.1 GiB of the card's memory; GeForce RTX 4060 has 7.5 GiB (False)",
+        "speech: 12.1 GiB of the card's memory; GeForce RTX 4060 has 7.5 GiB, which is too little (False)",
     ]
 
 
@@ -59,7 +59,7 @@ def test_only_what_is_certainly_too_little_is_warned_of() -> None:
     (finding,) = memory_needs.findings(verdicts)
     assert not finding.stops
     assert str(finding) == (
-        "speech: 4.7 GiB of memory; this machine has 3.7 GiB; close what else uses memory, or begin with a short text or sound"
+        "speech: 4.7 GiB of memory; this machine has 3.7 GiB, which is too little; close what else uses memory, or begin with a short text or sound"
     )
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from patchlock.catalogue import _devices, _fits, _toml_files
 from patchlock.model.devices import Card
 from patchlock.model.errors import CatalogueError, Problem
 from patchlock.model.fits import ProfileSummary
+
+if TYPE_CHECKING:
+    from patchlock.model.needs import Need
 
 
 def read_summaries(root: Path) -> tuple[ProfileSummary, ...]:
@@ -28,6 +32,19 @@ def read_summary(root: Path, name: str) -> ProfileSummary:
     """
     file = f"profiles/{name}.toml"
     return _toml_files.read(root, file, lambda table: _fits.outline(table, name), whole=False)
+
+
+def needs(root: Path, name: str) -> tuple[Need, ...]:
+    """Read what a profile needs of a machine, whatever the app.
+
+    Raises:
+        CatalogueError: these tables have mistakes; carries all of them.
+    """
+    from patchlock.catalogue import _needs  # of which a choice has no use
+
+    return _toml_files.read(
+        root, f"profiles/{name}.toml", lambda table: _needs.needs(table, (name,), None), whole=False
+    )
 
 
 def cards(root: Path) -> tuple[Card, ...]:

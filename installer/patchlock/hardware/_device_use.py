@@ -168,7 +168,8 @@ def _options(
         if name in app.refused:
             (turned_down if is_for_it else turned_down_trials).append((name, app.refused[name]))
         elif name in app.trials:
-            tries.append((name, f"{FAILS_IN_PART}: {app.trials[name]}{f'; {_hope(tried_on)}' if tried_on else ''}"))
+            if tried_on is None:  # what nobody has tried on such a card, and fails elsewhere, is no advice
+                tries.append((name, f"{FAILS_IN_PART}: {app.trials[name]}"))
         elif tried_on is not None:
             tries.append((name, _hope(tried_on)))
         elif found is not None and found.reasons and not wrong_numbers(one, profile.back_end):

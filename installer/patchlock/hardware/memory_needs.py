@@ -47,6 +47,7 @@ class MemoryVerdict:
 
     def __str__(self) -> str:
         there = f"{self.place} has {size_text(self.has)}" if self.has else f"how much {self.place} has is not known"
+        there += ", which is too little" if self.is_enough is False else ""
         return f"{self.need_text}; {there}"
 
 

@@ -99,7 +99,9 @@ def with_packages(seen: AppOverview, root: Path, cache: Path) -> AppOverview:
     return dataclasses.replace(seen, packages=size)
 
 
-def _needs(root: Path, wanted: Iterable[Need], profile: str, platform: Platform) -> tuple[str, ...]:
+def _needs(root: Path, of_app: Iterable[Need], profile: str, platform: Platform) -> tuple[str, ...]:
+    """Say which programs and libraries are needed, those that the profile needs last."""
+    wanted = (*of_app, *profile_summaries.needs(root, profile))
     found = [(need, app_summaries.resource(root, need.name)) for need in needs_for(wanted, profile, platform.name)]
     return tuple(f"{one.title}: {need.why}" for need, one in found if one.sought(platform.os))
 
