@@ -13,10 +13,15 @@ for /f "delims=" %%t in ('powershell -NoProfile -ExecutionPolicy Bypass -File "%
 set "PATCHLOCK_PREPARE="
 set "PATCHLOCK_PYTHON=%LOCALAPPDATA%\patchlock\Cache\%PATCHLOCK_TOOL%\Scripts\python.exe"
 if defined PATCHLOCK_CACHE_DIR set "PATCHLOCK_PYTHON=%PATCHLOCK_CACHE_DIR%\%PATCHLOCK_TOOL%\Scripts\python.exe"
-if not defined PATCHLOCK_TOOL exit /b 1
+if not defined PATCHLOCK_TOOL set "PATCHLOCK_CODE=1"& goto end
 set "PATCHLOCK_STARTS=patchlock install"
 if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"
 set "PATCHLOCK_MODULE="
 set "PATCHLOCK_LOCK="
 "%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*
-exit /b %ERRORLEVEL%
+set "PATCHLOCK_CODE=%ERRORLEVEL%"
+:end
+if "%PATCHLOCK_CODE%"=="0" exit /b 0
+set "PATCHLOCK_FROM=%CMDCMDLINE:"=%"
+if /i "%PATCHLOCK_FROM:~-12%"=="install.cmd " pause
+exit /b %PATCHLOCK_CODE%

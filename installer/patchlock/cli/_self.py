@@ -163,7 +163,8 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     found, homes = own_files(home, cache), cache_pruning.homes(cache, home)
     of_uv = None if as_json else Path(uv.cache_folder())  # asked now, as uv goes with the rest
     folder = _checkout()
-    rest = command_lines.removal(folder, *([cache] if os.name == "nt" else [])) if folder else _by_installer("remove")
+    in_use = [path for path in (cache, _launcher.path(home).parent) if os.name == "nt" and path.is_dir()]
+    rest = command_lines.removal(folder, *in_use) if folder else _by_installer("remove")
     if not as_json:
         rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found if one.size]
         head = "patchlock would remove:" if dry_run else "patchlock removes:"
@@ -280,7 +281,7 @@ def _cache_of(one: Running, otherwise: Path) -> Path:
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:
-    """List what patchlock keeps for itself; on Windows not the Python that runs.
+    """List what patchlock keeps for itself; on Windows not the Python that runs, nor the script that has started it.
 
     That is all of its cache, and in each home that uses it the launcher and which catalogues are trusted.
     """
@@ -292,6 +293,6 @@ def own_files(home: Path, cache: Path) -> list[OwnFile]:
     for place in cache_pruning.homes(cache, home):
         ours = (_launcher.path(place), *(place / name for name in agreement.FILES))
         places += [path for path in ours if path.is_file()]
-    if os.name == "nt":  # which does not remove a program that runs
-        places = [path for path in places if not Path(sys.prefix).is_relative_to(path)]
+    if os.name == "nt":  # which does not remove a program that runs; and cmd reads on in its script
+        places = [path for path in places if not Path(sys.prefix).is_relative_to(path) and path != _launcher.path(home)]
     return [OwnFile(path=path, size=size_of(path)) for path in places]

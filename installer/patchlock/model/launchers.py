@@ -176,7 +176,7 @@ def batch(starter: Starter, target: Target | Itself) -> bytes:
         ]
     program = '"%PATCHLOCK_PYTHON%"' if starter.prepares else _batch_word(starter.program, starter.anchor)
     words = (_batch_word(word, starter.anchor) for word in (*starter.arguments, *target.command))
-    command = " ".join([program, *words])
+    command = " ".join([program, *words, "%*"])
     lines = [
         "@echo off",
         f"rem {target.says}",
@@ -185,10 +185,10 @@ def batch(starter: Starter, target: Target | Itself) -> bytes:
         'set "PYTHONHOME="',
         'if not exist "%PATCHLOCK_AT%" goto gone',
         *((*_PREPARE, 'if not defined PATCHLOCK_TOOL set "PATCHLOCK_CODE=1"& goto end') if starter.prepares else ()),
-        f"{command} %*",
+        command,
         'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
         ":end",
-        *(_STAY if isinstance(target, Target) else ()),
+        *(_stay("run.bat") if isinstance(target, Target) else ()),
         "exit /b %PATCHLOCK_CODE%",
         ":gone",
         f'>&2 echo {before}"%PATCHLOCK_AT%"{after}',
@@ -198,13 +198,18 @@ def batch(starter: Starter, target: Target | Itself) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
-_STAY = (
-    'if "%PATCHLOCK_CODE%"=="0" exit /b 0',
-    # The Explorer and the Start menu start `"%1" %*`, which leaves a space at the end; no shell does. After an error,
-    # their window waits for a key. Source: HKEY_CLASSES_ROOT\batfile\shell\open\command
-    """set "PATCHLOCK_FROM=%CMDCMDLINE:"=%\"""",
-    'if /i "%PATCHLOCK_FROM:~-8%"=="run.bat " pause',
-)
+def _stay(name: str) -> tuple[str, ...]:
+    """Let the window of the Explorer and the Start menu wait for a key after an error.
+
+    They start `"%1" %*`, which leaves a space at the end; no shell does.
+    Source: HKEY_CLASSES_ROOT\\batfile\\shell\\open\\command
+    """
+    return (
+        'if "%PATCHLOCK_CODE%"=="0" exit /b 0',
+        """set "PATCHLOCK_FROM=%CMDCMDLINE:"=%\"""",
+        f'if /i "%PATCHLOCK_FROM:~-{len(name) + 1}%"=="{name} " pause',
+    )
+
 
 _POWERSHELL = "powershell -NoProfile -ExecutionPolicy Bypass"
 _PREPARE = (
@@ -239,13 +244,16 @@ def bootstrap() -> bytes:
         'set "PYTHONPATH=%~dp0installer"',
         'set "PYTHONHOME="',
         *_PREPARE,
-        "if not defined PATCHLOCK_TOOL exit /b 1",
+        'if not defined PATCHLOCK_TOOL set "PATCHLOCK_CODE=1"& goto end',
         'set "PATCHLOCK_STARTS=patchlock install"',
         'if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"',
         'set "PATCHLOCK_MODULE="',
         'set "PATCHLOCK_LOCK="',
         '"%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*',
-        "exit /b %ERRORLEVEL%",
+        'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
+        ":end",
+        *_stay("install.cmd"),
+        "exit /b %PATCHLOCK_CODE%",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode("ascii")
 
