@@ -135,7 +135,7 @@ def test_file_of_the_user_is_not_overwritten_but_an_export_is(
     file.write_text("mine\n")
     assert face(*command).stderr == (
         "error[usage]: pylock.toml exists already, and was not overwritten; "
-        "name another file, or move that one away first\n"
+        "name another file with --output, or move that one away first\n"
     )
     assert file.read_text() == "mine\n"
 

@@ -442,7 +442,7 @@ def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypa
     assert again.returncode == 2
     assert again.stderr == (
         "error[usage]: patchlock-report.md exists already, and was not overwritten; "
-        "name another file, or move that one away first\n"
+        "name another file with --output, or move that one away first\n"
     )
     assert (tmp_path / "patchlock-report.md").read_text() == text
 

@@ -123,7 +123,9 @@ def test_page_is_named_when_it_answers_and_ctrl_c_ends_the_app(
         assert f"mini answers: http://127.0.0.1:{PORT}" in line
         again = patchlock("run", "mini", env=_env(tmp_path, PATCHLOCK_DEVICE="cpu"))
         address = f"it answers at http://127.0.0.1:{PORT}/"
-        assert f"mini is already running; {address}; stop it with Ctrl-C in its terminal\n" in again.stderr
+        running = f"mini is already running; {address}; stop it with Ctrl-C in its terminal\n"
+        assert again.stderr.count(running) == 2  # before the app's own words, and after them
+        assert again.stderr.endswith(running)
         os.kill(run.pid, signal.SIGINT)
         run.communicate(timeout=60)
         assert run.returncode == 128 + signal.SIGINT

@@ -181,6 +181,8 @@ def test_refusal_of_the_operating_system_is_a_sentence(
         pytest.param("tts", ["demo", "tts-service", "xtts"], 'did you mean "tts-service"?', id="begins-with-it"),
         pytest.param("webui", ["a-webui", "b-webui"], 'did you mean "a-webui" or "b-webui"?', id="part-of-several"),
         pytest.param("gpu", ["cpu", "cuda"], "known: cpu, cuda", id="another-word"),
+        pytest.param("XTTS-WebUI", ["demo", "xtts-webui"], 'did you mean "xtts-webui"?', id="in-capitals"),
+        pytest.param("LICENCE", ["LICENSE", "demo"], 'did you mean "LICENSE"?', id="known-in-capitals"),
         pytest.param("zzz", ["b", "a"], "known: a, b", id="none-near"),
         pytest.param("zzz", [], "", id="none-known"),
     ],

@@ -48,7 +48,7 @@ class Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
             if instead := _MOVED.get(args[0]):
                 raise UsageError(f'"{args[0]}" is now `{instead}`', remedy=f"see `{instead} --help`")
-            hint = nearest(args[0], COMMANDS)
+            hint = nearest(args[0], [*COMMANDS, "--version"])
             remedy = f"{hint}{'' if hint.endswith('?') else ';'} see `patchlock --help`"
             raise UsageError(f'there is no command "{args[0]}"', remedy=remedy)
         return super().resolve_command(ctx, args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
@@ -228,7 +229,9 @@ def _environment(
         raise _options.several(app, names)
     if not names:
         opened.app(app)  # which names the nearest one, if there is none of that name
-        remedy = f"`patchlock plan {app}` says what this machine lacks for it, `patchlock install {app}` installs it"
+        remedy = f"`patchlock plan {app}` says what this machine lacks for it"
+        if not os.environ.get("PATCHLOCK_HOST"):
+            remedy += f", `patchlock install {app}` installs it"
         return None, NotInstalledError(f"{app} is not installed", remedy=remedy)
     installation = Installation(folder=_options.home() / f"{app}@{names[0]}")
     try:

@@ -45,9 +45,10 @@ class OutputFile(UserPath):
         if path.exists() and not self._is_free(path):
             from patchlock.model.errors import UsageError
 
+            option = f" with {max(param.opts, key=len)}" if param else ""
             raise UsageError(
                 f"{path} exists already, and was not overwritten",
-                remedy="name another file, or move that one away first",
+                remedy=f"name another file{option}, or move that one away first",
             )
         return path
 

@@ -60,12 +60,14 @@ def run_command(
         progress.note(f"[launch] in {request.app.origin.file} names no program of {app} yet: Python alone is started")
     _tell_models(request)
     _tell_device(request, generation, place.variables, progress)
-    _tell_running(request, progress)
+    running = _running(request)
+    if running:
+        progress.note(running)
     held = venv.mark_in_use(generation)
     listens = request.app.launch.listens
     if listens is None:
         return process.exec_program(*command, env=place.variables, cwd=place.folder)
-    return service.run(
+    code = service.run(
         *command,
         env=place.variables,
         cwd=place.folder,
@@ -74,6 +76,9 @@ def run_command(
         answers=lambda address: progress.note(f"{app} answers: {address}"),
         keep_open=held,
     )
+    if running and 0 < code < 128:  # not for Ctrl-C; what was said before stands above all that the app has printed
+        _output.echo(running, err=True)
+    return code
 
 
 def _tell_models(request: Request) -> None:
@@ -89,19 +94,20 @@ def _tell_models(request: Request) -> None:
         _output.echo(f"missing: {whys}. Fetch it first ({size}) with `{command}`", err=True)
 
 
-def _tell_running(request: Request, progress: Progress) -> None:
-    """Say that the app runs already, where it would find its port taken."""
+def _running(request: Request) -> str:
+    """Say that the app runs already, where it would find its port taken; else ""."""
     from patchlock.core import service
     from patchlock.environments import venv
 
     listens = request.app.launch.listens
     if listens is None or not any(map(venv.is_in_use, request.installation.environments.glob("*"))):
-        return
-    if service.is_answering(listens.port, listens.path):
-        progress.note(
-            f"{request.app.name} is already running; it answers at http://127.0.0.1:{listens.port}{listens.path}; "
-            "stop it with Ctrl-C in its terminal"
-        )
+        return ""
+    if not service.is_answering(listens.port, listens.path):
+        return ""
+    return (
+        f"{request.app.name} is already running; it answers at http://127.0.0.1:{listens.port}{listens.path}; "
+        "stop it with Ctrl-C in its terminal"
+    )
 
 
 def _tell_device(request: Request, generation: Path, env: Mapping[str, str], progress: Progress) -> None:
