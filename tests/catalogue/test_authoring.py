@@ -214,6 +214,19 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
     assert only(path, before, after) == (ops, Likeness.BYTES, after)
 
 
+def test_edit_in_a_call_of_several_lines_is_proved_by_its_statement() -> None:
+    before = "def f(rate):\n    return mel(rate, high=1,\n               low=2)\n"
+    path = PurePosixPath("m.py")
+    authored = assembly.author({path: before.encode()}, {path: before.replace("(rate,", "(sr=rate,").encode()})
+    (patch,) = read_back(authored)
+    assert [str(ensure) for ensure in patch.ensures] == [
+        "HasStatement(statement='return mel(sr=rate, high=1, low=2)', after='', before='', within=('f',))"
+    ]
+    later = before.replace("(rate,", "(sr=rate,") + "\n# upstream's next change\n"
+    (outcome,) = engine.apply([patch], {path: later.encode()}).outcomes
+    assert outcome.kind is OutcomeKind.FIXED_UPSTREAM
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after", "ops"),
     [

@@ -92,3 +92,31 @@ def test_what_git_ignores_is_named_by_its_topmost_folder(tmp_path: Path) -> None
 
     assert [str(path) for path in found.ignored] == ["version.py", "weights"]
     assert [str(path) for path in found.after] == ["new.py"]
+
+
+def test_what_only_the_named_branch_has_is_no_edit(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "-q", "-b", "main")
+    (source / "a.py").write_text("x = 1\n")
+    git(source, "add", "-A")
+    git(source, "commit", "-q", "-m", "one")
+    start = git(source, "rev-parse", "HEAD")
+    git(source, "checkout", "-q", "-b", "theirs")
+    for text in ("y = 1\n", "y = 2\n"):
+        (source / "b.py").write_text(text)
+        git(source, "add", "-A")
+        git(source, "commit", "-q", "-m", "upstream's")
+    git(source, "checkout", "-q", "main")
+    (source / "a.py").write_text("x = 2\n")
+    git(source, "commit", "-q", "-a", "-m", "mine")
+
+    found = edited_tree.read(source, base="theirs", base_folder=None)
+
+    assert [str(path) for path in {**found.before, **found.after}] == ["a.py"]
+    assert (found.commit, found.is_committed) == (start, True)
+    assert found.notes == (
+        f"theirs is 2 commits ahead of your branch: compared with commit {start[:12]}, where they part",
+    )
+    (source / "a.py").write_text("x = 3\n")
+    assert not edited_tree.read(source, base=None, base_folder=None).is_committed

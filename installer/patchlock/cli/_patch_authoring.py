@@ -86,7 +86,7 @@ def new_command(
     if prose:
         notes += (f"{', '.join(prose)} is text for people and no code: remove its patch, unless it must be patched",)
     if base_dir is None and into is not None and into.resolve().is_relative_to(source.resolve()):
-        notes += tuple(_other_layout(authored, source, base, into))
+        notes += tuple(_other_layout(authored, source, edits, into))
     missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
     if as_json:
         wrong = None
@@ -130,7 +130,7 @@ def _passed_over(authored: Authored, edits: Edits, into: Path | None) -> Iterato
         yield f"git ignores {names}: not looked at; for a patch that adds such a file, first `git add -f FILE`"
 
 
-def _other_layout(authored: Authored, source: Path, base: str | None, into: Path) -> Iterator[str]:
+def _other_layout(authored: Authored, source: Path, edits: Edits, into: Path) -> Iterator[str]:
     """Say how a fork commits what its patches write, where the edit has another layout."""
     from patchlock.catalogue.authoring.files import Likeness
     from patchlock.core import command_lines
@@ -138,10 +138,11 @@ def _other_layout(authored: Authored, source: Path, base: str | None, into: Path
     others = [str(path) for path, like in authored.files.items() if like is Likeness.MEANING]
     if others:
         clone, file = (command_lines.quoted(str(path)) for path in (source, into))
-        back = f"git -C {clone} checkout {base or 'HEAD'} -- {command_lines.joined(others)}"
+        first = f"commit {file}, then " if edits.is_committed else ""
+        back = f"git -C {clone} checkout {edits.commit[:12]} -- {command_lines.joined(others)}"
         yield (
             "your layout is not the patches' own: to let `patch undo` take these edits out, commit theirs in its place "
-            f"(your comments go, too): `{back}`, then `patchlock patch apply --patches {file} --source {clone}`"
+            f"(your comments go, too): {first}`{back}`, then `patchlock patch apply --patches {file} --source {clone}`"
         )
 
 

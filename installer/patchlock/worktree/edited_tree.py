@@ -31,7 +31,11 @@ class Edits:
     """New files that may be started."""
     base: str
     """What the tree is compared with, for a person."""
-    notes: tuple[str, ...]
+    commit: str = ""
+    """The same as the id of a commit; "" for a folder."""
+    is_committed: bool = False
+    """Whether edits are in commits since then."""
+    notes: tuple[str, ...] = ()
     """What was not looked at, a sentence without full stop each."""
     ignored: tuple[PurePosixPath, ...] = ()
     """Files and whole folders that git ignores, which were not looked at."""
@@ -44,7 +48,8 @@ def read(source: Path, *, base: str | None, base_folder: Path | None) -> Edits:
 
     Args:
         source: the edited folder: the app's folder, in a clone or by itself.
-        base: the commit of that clone; `HEAD` where there is no `base_folder`.
+        base: the commit of that clone; `HEAD` where there is no `base_folder`. Of a commit that is ahead, or of another
+            branch, what is not in `HEAD` counts for nothing: what is compared is where the two part.
         base_folder: the folder as it was before, for a source that is no clone.
 
     Raises:
@@ -111,7 +116,10 @@ def _since_commit(source: Path, base: str) -> Edits:
     found = upstream_cache.git("rev-parse", "--verify", "--quiet", name, repository=source, allowed=(0, 1, 128))
     if found.returncode != 0:
         raise UsageError(f'that clone has no commit "{base}"', where=str(source), remedy="name one with --base COMMIT")
-    rows = upstream_cache.rows(Path(top), f"{found.text}:{prefix.strip().rstrip('/')}")
+    head = upstream_cache.commit_of(source, "HEAD")
+    shared = upstream_cache.git("merge-base", found.text, "HEAD", repository=source, allowed=(0, 1, 128)).text
+    commit = shared or found.text
+    rows = upstream_cache.rows(Path(top), f"{commit}:{prefix.strip().rstrip('/')}")
     everything = {path: (mode, blob) for mode, blob, path in rows if mode.startswith(("100", _LINK_MODE))}
     listed = {path: entry for path, entry in everything.items() if entry[0] != _LINK_MODE}
     there = _present(source, Path(top), prefix.strip())
@@ -119,6 +127,12 @@ def _since_commit(source: Path, base: str) -> Edits:
     before: dict[PurePosixPath, str] = {}
     after: dict[PurePosixPath, bytes] = {}
     notes = [_LINK.format(path) for path in _changed_links(everything, there)] if os.name == "posix" else []
+    if commit != found.text:
+        ahead = upstream_cache.git("rev-list", "--count", f"HEAD..{found.text}", repository=source).text
+        notes.append(
+            f"{base} is {ahead} commit{'' if ahead == '1' else 's'} ahead of your branch: compared with commit "
+            f"{commit[:12]}, where they part"
+        )
     for path in sorted({*listed, *present}):
         if path not in present:
             before[path] = listed[path][1]
@@ -139,7 +153,9 @@ def _since_commit(source: Path, base: str) -> Edits:
         before={path: content[blob] for path, blob in before.items()},
         after=after,
         executable=executable if os.name == "posix" else frozenset(),
-        base=f"commit {found.text[:12]}",
+        base=f"commit {commit[:12]}",
+        commit=commit,
+        is_committed=commit != head,
         notes=tuple(notes),
         ignored=tuple(path for path in _listed(source, prefix.strip(), *_IGNORED) if not _SKIPPED & {*path.parts}),
         profile=applied.profile if applied else "",

@@ -171,8 +171,17 @@ class _Sayer:
             return None
         said: list[tuple[str, dict[str, object]]] = [("lacks", {"text": pattern}), ("contains", {"text": replacement})]
         lines = [one for one, text in zip(said, (pattern, replacement), strict=True) if len(text) >= TELLING]
-        checks = _string_checks(old) + ensures(*lines)
+        checks = _string_checks(old) + ensures(*lines, *self._statement(new, within))
         return self._draft("replace-expression", made, (pattern,), checks, sites=count, name=replacement)
+
+    def _statement(self, new: ast.expr, within: tuple[str, ...]) -> list[tuple[str, dict[str, object]]]:
+        """Prove an expression by its whole statement, where that holds no others: the layout may be any."""
+        statements = (node for node in ast.walk(self.after.tree) if isinstance(node, ast.stmt))
+        return [
+            ("has-statement", {"statement": ast.unparse(node), "within": within})
+            for node in statements
+            if not isinstance(node, ast.Match) and not hasattr(node, "body") and new in ast.walk(node)
+        ]
 
     def _arguments(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:
         """Say which calls of a function got a keyword argument, or another value of it, whatever else is in them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,7 +16,7 @@ from patchlock.catalogue.authoring import (
     _requirement_changes,
     _texts,
 )
-from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures
+from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure
 from patchlock.model.patch import BLOCKING, OutcomeKind, Refusal
 from patchlock.model.text_files import SourceText, Undecodable, decode, encode
 from patchlock.patches import engine, evaluation, key_changes
@@ -300,13 +299,8 @@ def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, *res
     old, new = decode(path, before), decode(path, step)
     if isinstance(old, Undecodable) or isinstance(new, Undecodable):
         return ()
-    lines = tuple(
-        one
-        for one in _texts.proofs(_texts.normalize_newlines(old.text), _texts.normalize_newlines(new.text))
-        if tells(one)
-    )
-    whole = ensures(("file-is", {"sha256": hashlib.sha256(step).hexdigest()}))
-    return lines or (whole if step == results[0] else ())
+    texts = (_texts.normalize_newlines(source.text) for source in (old, new))
+    return tuple(one for one in _texts.proofs(*texts) if tells(one))
 
 
 def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:
