@@ -396,15 +396,16 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert "cpu  finds nothing\n" in done.stdout
     told = "cpu: it finds neither what it changes nor what it writes in **/*.py"
     file = clone.parent / "patches.toml"
+    what = "cpu: your files do not have what it writes"
     way_on = (
-        f"orrect the patch in {file}; if upstream needs it no more, remove it there, or leave it out of this folder "
-        "with `--without cpu`"
+        f"write it into the files, or correct the patch in {file}; if you want it no more, remove it there, "
+        "or leave it out of this folder with `--without cpu`"
     )
-    assert (done.returncode, done.stderr) == (1, f"warning: {told}\nC{way_on}.\n")
+    assert (done.returncode, done.stderr) == (1, f"warning: {told}\n{what}: {way_on}\n")
     again = patchlock("patch", "apply", *options, "--json")
     assert again.returncode == 1, "a hook that is run again does not pass"
     error = json.loads(again.stdout)["error"]
-    assert (error["code"], error["remedy"]) == ("patch", f"c{way_on}")
+    assert (error["code"], error["remedy"]) == ("patch", way_on)
     assert patchlock("patch", "apply", *options, "--without", "cpu").returncode == 0
     assert patchlock("patch", "apply", *options, "--with", "cpu").returncode == 0, "it has nothing to lose any more"
 
@@ -441,7 +442,7 @@ def test_committed_patches_file_fails_in_every_clone_while_a_patch_finds_nothing
     git(clone, "commit", "-q", "-m", "as a merge has left it")
     git(clone.parent, "clone", "-q", str(clone), "fresh")
     options = ("--patches", str(clone.parent / "fresh" / "patches.toml"), "--source", str(clone.parent / "fresh"))
-    what = "cpu: the tree has neither what it changes nor what it writes"
+    what = "cpu: your files do not have what it writes"
     for _ in range(2):
         done = patchlock("patch", "apply", *options, "--json")
         assert (done.returncode, json.loads(done.stdout)["error"]["what"]) == (1, what)

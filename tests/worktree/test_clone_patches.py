@@ -270,14 +270,14 @@ def test_committed_patches_of_another_profile_give_way(clone: Path, tmp_path: Pa
     assert [outcome.kind for outcome in outcomes] == [OutcomeKind.ALREADY_OURS]
     assert clone_patches.apply(trees.open_tree(fresh), metal, cache) is None
     again = f"`patchlock patch apply test --profile cpu --source {fresh}`"
-    assert committed_undo.told(trees.open_tree(fresh)) == (
+    assert committed_undo.told(trees.open_tree(fresh))[0] == (
         f"your last commit has the patches of cpu, and they stay: {again} and `patchlock patch undo --source {fresh}` "
         "take them out of your files; then commit"
     )
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == committed
     clone_patches.apply(trees.open_tree(fresh), cpu, cache)
-    told = committed_undo.told(trees.open_tree(fresh))
+    told, _ = committed_undo.told(trees.open_tree(fresh))
     assert told == "your last commit still has patches: commit what has changed to take them out there too"
     clone_patches.undo(trees.open_tree(fresh))
     assert read(fresh) == upstreams + ("mine = 1\n" if how == "edited" else "")

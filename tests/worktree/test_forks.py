@@ -18,6 +18,13 @@ pytestmark = pytest.mark.slow
 
 __all__ = ["clone", "upstream"]
 
+CHOOSES = """
+op = "replace-text"
+paths = ["{}.py"]
+old = 'device = "cuda"'
+new = "device = choose()"
+ensure = [{{ check = "contains", text = "choose()" }}]
+"""
 STILL = "your last commit still has patches: commit what has changed to take them out there too"
 
 
@@ -45,7 +52,7 @@ def colleagues(clone: Path, wanted: PatchSet) -> Path:
 
 def undo(folder: Path) -> str:
     """Take the patches out, and give what is said of the last commit."""
-    told = committed_undo.told(trees.open_tree(folder))
+    told, _ = committed_undo.told(trees.open_tree(folder))
     assert clone_patches.undo(trees.open_tree(folder)).conflicts == ()
     return told
 
@@ -136,6 +143,54 @@ def test_undo_leaves_the_part_that_upstream_has_adopted(
     ]
 
 
+def _own(folder: Path) -> PatchSet:
+    """Give patches that a fork has committed in a file, one for each file of its code."""
+    texts = {name: CHOOSE.replace("**/*.py", f"{name}.py") for name in ("app", "a", "b")}
+    return dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"), patches=patches(**texts))
+
+
+def _patched_fork(clone: Path, upstream: Path) -> None:
+    commit(upstream, a=FILE, b=FILE)
+    git(clone, "pull", "-q")
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    apply(clone, _own(clone))
+    commit(clone)
+
+
+def test_own_patch_is_lost_where_a_merge_has_left_another_line(clone: Path, upstream: Path) -> None:
+    _patched_fork(clone, upstream)
+    commit(clone, a=FILE.replace('"cuda"', '("cuda")'))
+    fresh = clone.parent / "fresh"
+    git(clone.parent, "clone", "-q", str(clone), str(fresh))
+    assert (apply(fresh, _own(fresh)).lost, apply(fresh, _own(fresh)).lost) == (("a",), ("a",))
+    commit(fresh, a=PATCHED)
+    assert apply(fresh, _own(fresh)).lost == ()
+
+
+def test_patch_that_only_the_last_commit_has_is_taken_back_by_an_edit(clone: Path) -> None:
+    commit(clone, app=PATCHED)
+    (clone / "app.py").write_text(FILE)
+    done = apply(clone, dataclasses.replace(WANTED, patches=patches(choose=CHOOSES.format("app"))))
+    (outcome,) = done.outcomes
+    assert (outcome.kind.value, outcome.detail) == (
+        "drifted by the user",
+        "in your file: the text `choose()` is missing",
+    )
+    assert done.lost == ("choose",)
+
+
+def test_undo_says_what_the_commit_has_once_its_conflict_is_resolved(clone: Path, upstream: Path) -> None:
+    _patched_fork(clone, upstream)
+    commit(clone, a=PATCHED.replace("choose()", "choose()  # mine"))
+    fresh = clone.parent / "fresh"
+    git(clone.parent, "clone", "-q", str(clone), str(fresh))
+    apply(fresh, _own(fresh))
+    assert [str(path) for path in clone_patches.undo(trees.open_tree(fresh)).conflicts] == ["a.py"]
+    (fresh / "a.py").write_text(FILE)
+    assert undo(fresh) == STILL
+    assert [read(fresh, name) for name in ("app", "a", "b")] == [FILE] * 3
+
+
 @pytest.mark.parametrize("profile", ["cpu", "metal"])
 @pytest.mark.parametrize("moves_on", [False, True], ids=["at-once", "after-a-commit"])
 def test_clone_that_is_given_the_rest_of_its_history_is_patched_anew(
@@ -197,7 +252,7 @@ def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone
     way = f"{again} take them out of your files; then commit"
     told = "your last commit has the patches of cpu, and they stay"
     unshallow = f"`git -C {fresh} fetch --unshallow`, then "
-    assert committed_undo.told(trees.open_tree(fresh)) == f"{told}: {unshallow}{way}"
+    assert committed_undo.told(trees.open_tree(fresh))[0] == f"{told}: {unshallow}{way}"
     git(fresh, "fetch", "-q", "--unshallow")
     assert undo(fresh) == f"{told}: {way}"
     assert read(fresh) == PATCHED
@@ -210,13 +265,6 @@ def test_undo_in_a_shallow_clone_says_what_takes_the_committed_patches_out(clone
 def test_committed_patches_of_a_file_come_out_once_a_shallow_clone_has_its_history(
     clone: Path, tmp_path: Path, reverted: bool
 ) -> None:
-    chooses = """
-op = "replace-text"
-paths = ["{}.py"]
-old = 'device = "cuda"'
-new = "device = choose()"
-ensure = [{{ check = "contains", text = "choose()" }}]
-"""
     commit(clone, other=FILE, third=FILE)
     git(clone, "update-ref", "refs/remotes/origin/main", "HEAD")
     (clone / "patches.toml").write_text("as `patch new` has written it")
@@ -228,10 +276,10 @@ ensure = [{{ check = "contains", text = "choose()" }}]
     wanted = dataclasses.replace(
         WANTED,
         origin=str(fresh.resolve() / "patches.toml"),
-        patches=patches(**{name: chooses.format(name) for name in ("app", "other", "third")}),
+        patches=patches(**{name: CHOOSES.format(name) for name in ("app", "other", "third")}),
     )
     assert "`patch undo` leaves those there; get the rest with" in apply(fresh, wanted).warnings[0]
-    told = committed_undo.told(trees.open_tree(fresh))
+    told, _ = committed_undo.told(trees.open_tree(fresh))
     way = f"`git -C {fresh} fetch --unshallow`, then `patchlock patch apply --patches {wanted.origin} --source {fresh}`"
     assert told.startswith(
         f"your last commit has the patches of patches.toml, and they stay: {way} and `patchlock patch undo"

@@ -147,15 +147,15 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     from patchlock.worktree import clone_patches, committed_undo, move, trees
 
     tree = trees.open_tree(source)
-    committed, applied = committed_undo.told(tree), move.applied(tree)
+    (where_written, otherwise), applied = committed_undo.told(tree), move.applied(tree)
+    was_waiting = move.waits_for_undo(tree)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo", None) if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
-    _output.echo(f"{_taken_out(tree, moved)}{_kept(tree, moved)}")
-    if committed == committed_undo.STILL and not (moved.written or moved.conflicts):
-        committed = committed_undo.YOURS
-    if committed:
+    done = f"{_taken_out(tree, moved)}{_kept(tree, moved)}"
+    _output.echo(f"your choices stand, and the patches are taken out of {tree.root}" if was_waiting else done)
+    if committed := where_written if moved.written or moved.conflicts else otherwise:
         _output.echo(committed)
     if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:
         names = command_lines.joined(sorted(map(str, staged)))
@@ -412,23 +412,24 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         raise git_first
     lost = _lost(tree, wanted, done)
     if lost and not conflicts:
-        _output.echo(f"{lost.remedy[0].upper()}{lost.remedy[1:]}.", err=True)
+        _output.echo(f"{lost.what}: {lost.remedy}", err=True)
     return 1 if conflicts or lost else 0
 
 
 def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
-    """Refuse to call a tree patched from which an edit of the user's own patches has gone; None where none has."""
+    """Refuse to call a tree patched that has not what the user's own patches write; None where it has."""
     if not done.lost:
         return None
-    names, is_one = ", ".join(done.lost), len(done.lost) == 1
+    is_one = len(done.lost) == 1
+    it, patch = ("it", "the patch") if is_one else ("them", "these patches")
     leave_out = " ".join(f"--without {name}" for name in done.lost)
+    is_forks = Path(wanted.origin).resolve().is_relative_to(tree.root.resolve())
+    here = "" if is_forks else f", or leave {it} out of this folder with `{leave_out}`"
     return PatchError(
-        f"{names}: the tree has neither what {'it changes' if is_one else 'they change'} nor what "
-        f"{'it writes' if is_one else 'they write'}",
+        f"{', '.join(done.lost)}: your files do not have what {'it writes' if is_one else 'they write'}",
         where=str(tree.root),
-        remedy=f"correct {'the patch' if is_one else 'these patches'} in {wanted.origin}; if upstream needs "
-        f"{'it' if is_one else 'them'} no more, remove {'it' if is_one else 'them'} there, or leave "
-        f"{'it' if is_one else 'them'} out of this folder with `{leave_out}`",
+        remedy=f"write it into the files, or correct {patch} in {wanted.origin}; if you want {it} no more, remove {it} "
+        f"there{here}",
     )
 
 

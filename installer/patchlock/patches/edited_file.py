@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import BLOCKING, WITH_EDITS, FileChange, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, OTHERWISE, WITH_EDITS, FileChange, Outcome, OutcomeKind, Patch, Patched
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
@@ -101,7 +101,7 @@ def outcome_with_edits(
     problems = engine.failed_ensures(patch, change.path, data, evaluator)
     problems = problems or engine.edited_places(patch, change.path, data, evaluator)
     if problems and _is_place_edited(change, outcome, data):
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problems[0]}")
     return outcome_as_left(outcome, f"{WITH_EDITS}: {problems[0]}" if problems else WITH_EDITS)
 
 

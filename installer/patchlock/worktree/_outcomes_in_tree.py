@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
+from patchlock.model.patch import OTHERWISE, WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import LEFT_AS_IT_IS
@@ -57,7 +57,7 @@ def _in_tree(
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} {path}")
     change = next((change for change in patched.changes if change.path == outcome.path), None)
     if change is None:
-        return outcome
+        return _taken_back(tree, wanted, outcome, path, evaluator)
     present = _snapshot.stored(tree, [path])[path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
@@ -72,6 +72,18 @@ def _in_tree(
     return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
 
 
+def _taken_back(tree: Tree, wanted: PatchSet, outcome: Outcome, path: PurePosixPath, evaluator: Evaluator) -> Outcome:
+    """Say of what upstream's commit has already whether the user's file has it, too."""
+    present = _snapshot.stored(tree, [path])[path] if tree.is_clone else None
+    if present is None or outcome.kind is not OutcomeKind.FIXED_UPSTREAM or outcome.path is None:
+        return outcome
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    problems = engine.failed_ensures(patch, outcome.path, present, evaluator)
+    if not problems:
+        return outcome
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problems[0]}")
+
+
 def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
     """Say of a patch that is refused as a commit of the user's has it in an edited form what it is where he made it."""
     if outcome.path is None or outcome.kind is not OutcomeKind.AMBIGUOUS or not tree.is_clone:
@@ -83,7 +95,7 @@ def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator
     if not edited or len(edited) != len(outcome.sites):
         return outcome
     problems = engine.failed_ensures(patch, outcome.path, present, evaluator) or edited
-    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problems[0]}")
 
 
 def drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:

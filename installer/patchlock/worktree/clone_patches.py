@@ -7,14 +7,14 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines
 from patchlock.model.errors import GitFirstError, NotPatchedError, PatchError, SourceConflictError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import OTHERWISE, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.patches.evaluation import DIRECT, Evaluator
@@ -127,6 +127,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     head = commit_of(tree.repository, "HEAD") if is_users else None
     is_forks = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
     lost = tuple(patch.id for patch in idle if is_forks or (known and patch.id in _once_there(known)))
+    lost += _own_drifted(wanted, outcomes, lost)
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
@@ -192,6 +193,14 @@ def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
         return ()
     gone = {outcome.patch for outcome in patched.outcomes if outcome.kind is OutcomeKind.GONE} - patched.advisory
     return tuple(one for one in wanted.patches if one.id in gone and one.op_name not in REMOVING_OPS)
+
+
+def _own_drifted(wanted: PatchSet, outcomes: Iterable[Outcome], but: Collection[str]) -> tuple[str, ...]:
+    """Name the patches of the user's own, those of a file, in whose place his files have something else."""
+    if wanted.profile:
+        return ()
+    drifted = (one for one in outcomes if one.kind is OutcomeKind.DRIFTED and one.detail.startswith(OTHERWISE))
+    return tuple(dict.fromkeys(one.patch for one in drifted if one.patch not in but))
 
 
 def _once_there(known: Manifest) -> set[str]:
@@ -379,7 +388,9 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
     with trees.hold(tree, waiting=waiting):
         move.recover(tree)
         applied, moved = move.applied(tree), Moved(written=())
-        if applied is not None:
+        if move.waits_for_undo(tree):
+            move.finish_undo(tree)
+        elif applied is not None:
             move.require_git_done(tree)
             target, fork_of = committed_undo.without(tree, applied)
             moved = move.move(tree, target, leave_conflicts=True, forget=True, fork_of=fork_of)

@@ -10,8 +10,8 @@ from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of, git
 
-STILL = "your last commit still has patches: commit what has changed to take them out there too"
-YOURS = (
+_STILL = "your last commit still has patches: commit what has changed to take them out there too"
+_YOURS = (
     "your last commit has what the patches do, as edits of yours, so they stay: `patch undo` takes such edits out "
     "only if the file with the patches is committed too"
 )
@@ -63,21 +63,27 @@ def _apply(tree: Tree, known: Manifest, profile: str) -> str:
     return f"patchlock patch apply {which} --source {command_lines.quoted(str(tree.root))}{of}"
 
 
-def told(tree: Tree) -> str:
-    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches."""
+def told(tree: Tree) -> tuple[str, str]:
+    """Say what `undo` leaves in the last commit, and how to take it out there; "" where that has no patches.
+
+    Returns:
+        That where `undo` changes files, and where it changes none.
+    """
     applied, head = move.applied(tree), commit_of(tree.repository, "HEAD") if tree.is_clone else None
     if applied is None or head is None:
-        return ""
+        return "", ""
+    if move.waits_for_undo(tree):  # its files are changed
+        still = _STILL if _branch_state.has_committed(tree, applied, head) else ""
+        return still, still
     target, known = without(tree, applied)[0], manifest.read(tree)
     if known is not None and known.committed and target == head:
         source = f"--source {command_lines.quoted(str(tree.root))}"
         get = f"{_committed_patches.unshallow(tree)}, then " if _committed_patches.is_shallow(tree) else ""
         again = f"`{_apply(tree, known, known.committed)}`"
         way = f"{get}{again} and `patchlock patch undo {source}` take them out of your files; then commit"
-        return f"your last commit has the patches of {known.committed}, and they stay: {way}"
+        return (f"your last commit has the patches of {known.committed}, and they stay: {way}",) * 2
     if not _branch_state.has_committed(tree, applied, head):
-        return ""
-    stay = _branch_state.has_committed(tree, applied, target)
-    if stay:
-        return "your last commit does by itself what the patches do, so that stays in your files"
-    return STILL
+        return "", ""
+    if _branch_state.has_committed(tree, applied, target):
+        return ("your last commit does by itself what the patches do, so that stays in your files",) * 2
+    return _STILL, _YOURS

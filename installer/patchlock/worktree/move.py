@@ -462,6 +462,15 @@ def unchosen(tree: Tree) -> tuple[PurePosixPath, ...]:
     return conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))
 
 
+def finish_undo(tree: Tree) -> None:
+    """Take note that the user has resolved what taking the patches out has left; nothing else is to be done.
+
+    Raises:
+        SourceConflictError: he has not.
+    """
+    _end_conflicts(tree, "")
+
+
 def _end_conflicts(tree: Tree, app: str) -> None:
     """Take note that the user has resolved what the last move left.
 

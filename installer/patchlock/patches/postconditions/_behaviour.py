@@ -217,7 +217,7 @@ class HasStatement:
                 if count > best:
                     best, other = count, next(iter(there[count:]), "")
         if not best:
-            return f"`{self.statement.strip().splitlines()[0]}` is missing"
+            return f"`{lines[0]}` is missing"
         if best == len(lines):
             return f"`{other.strip()}` follows `{lines[-1].strip()}`"
         return f"`{lines[best].strip()}` does not follow `{lines[best - 1].strip()}`"
