@@ -557,9 +557,11 @@ def test_every_module_counts_where_nobody_says_how_an_app_is_started() -> None:
 # --- conda, submodules, its own metadata ------------------------------------------------------------------------------
 
 
-def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
+@pytest.mark.parametrize("pin", ["pytorch=1.11.0", "pytorch==1.11.0+cu113"])
+def test_packages_of_conda_that_are_imported_are_asked_of_the_index(pin: str) -> None:
     path = PurePosixPath("environment.yaml")
-    data = b"dependencies:\n  - python=3.8\n  - pytorch=1.11.0\n  - cudatoolkit=11.3\n  - numpy\n  - pip:\n    - numpy==1.19\n"
+    more = "cudatoolkit=11.3\n  - numpy\n  - pip:\n    - numpy==1.19\n"
+    data = f"dependencies:\n  - python=3.8\n  - {pin}\n  - {more}".encode()
     source = decode(path, data)
     assert isinstance(source, SourceText)
     found = Imports(tree({"a.py": "import torch, numpy\n"}))
@@ -567,7 +569,7 @@ def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
     sections, issues = conda_packages.repair(source, found, lambda path, line: f"{path}#{line}")
 
     assert [str(dataclasses.asdict(one.written.patch.op)["requirement"]) for one in sections] == ["torch>=1.11.0"]  # type: ignore[call-overload]
-    assert [str(one) for one in issues[0].found] == ["environment.yaml:3: pytorch=1.11.0"]
+    assert [str(one) for one in issues[0].found] == [f"environment.yaml:3: {pin}"]
 
 
 def test_what_pip_is_to_bring_may_be_pinned_by_conda() -> None:

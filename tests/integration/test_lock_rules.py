@@ -108,16 +108,19 @@ def test_older_version_whose_newer_one_is_or_requires_an_sdist_is_told(
     root = Path(richer.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     newest = wheel(richer.wheels, "theta", "1.2", requires=["kappa>=4.9,<=4.9.3"])
     older = [wheel(richer.wheels, "theta", version) for version in ("0.9", "1.0")]
-    built = [sdists.sdist(richer.wheels, name, version, {}) for name, version in (("kappa", "4.9.3"), ("iota", "0.2"))]
+    older += [wheel(richer.wheels, "lambda", "0.1+cpu")]
+    sources = (("kappa", "4.9.3"), ("iota", "0.2"), ("lambda", "0.2"))
+    built = [sdists.sdist(richer.wheels, name, version, {}) for name, version in sources]
     index(root, [newest, *older, wheel(richer.wheels, "kappa", "5.0"), wheel(richer.wheels, "iota", "0.1"), *built])
     needed = richer.upstream / "requirements.txt"
-    needed.write_bytes(b"alpha==9.0\ntheta\niota\n")
+    needed.write_bytes(b"alpha==9.0\ntheta\niota\nlambda\n")
     richer.name_commit(tmp_path)
     told = patchlock(*lock_here()).stderr
     how = "for a newer one, allow its build with a [[build]] table in patches/mini/app.toml"
     requires = "theta 1.0 is locked, although there is 1.2: that requires kappa 4.9.3, which has only an sdist"
     assert f"{requires}; {how}" in told
     assert f"iota 0.1 is locked, although there is 0.2, which has only an sdist; {how}" in told
+    assert f"lambda 0.1+cpu is locked, although there is 0.2, which has only an sdist; {how}" in told
     needed.write_bytes(b"alpha==9.0\ntheta<1.2\niota<0.2\n")
     richer.name_commit(tmp_path)
     assert "although there is" not in patchlock(*lock_here()).stderr

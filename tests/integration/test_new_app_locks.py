@@ -526,11 +526,12 @@ def test_only_what_a_wheel_requires_is_built(face: Face, tmp_path: Path, monkeyp
     assert json.loads(answer.stdout)["data"]["lock"]["edits"] == ["[[build]] of hands 1.5"]
 
 
+@pytest.mark.parametrize("locked", ["0.1", "0.1+cpu"])
 def test_newer_sdist_is_built_where_pip_would_take_it(
-    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: str
 ) -> None:
     files = [
-        miniature.wheel(tmp_path / "files", "clock", "0.1"),
+        miniature.wheel(tmp_path / "files", "clock", locked),
         sdists.sdist(tmp_path / "files", "clock", "2.0", sdists.made("clock", "2.0")),
         sdists.maker(tmp_path / "files"),
     ]

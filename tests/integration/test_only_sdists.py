@@ -76,6 +76,15 @@ def test_what_has_a_wheel_is_not_built_for_want_of_what_it_requires(
     assert pair["explanation"]["builds"] == [{"name": "widget", "version": "3.1"}]
 
 
+def test_bound_at_a_local_version_in_uvs_words_is_read(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    torches = [wheel(tmp_path, "torch", f"2.{n}.0+cpu", requires=("locks>=2",)) for n in (2, 3)]
+    offer(world, *torches, wheel(tmp_path, "torch", "2.1.0+cpu"), wheel(tmp_path, "locks", "1.0"))
+    ask(world, b"alpha==9.0\ntorch>2.1\n", tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert "torch>=2.2.0+cpu cannot be used" in " ".join(pair["detail"].split())
+    assert (pair["code"], pair["explanation"]["builds"]) == ("unsatisfiable", [])
+
+
 def test_build_that_downloads_is_told_before_it_is_built(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     files = in_tree("widget", tmp_path / "mark")
     line = files["backend.py"].count("\n") + 2

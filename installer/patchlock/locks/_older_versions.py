@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.locks._rules import sdists_alone
+from patchlock.locks._rules import read_range, sdists_alone
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.lockfile import LockedPackage
 
@@ -45,29 +44,24 @@ class OlderVersion:
         )
 
 
-def _without_local(bound: re.Match[str]) -> str:
-    """Write `<=1+`, or `>=1+`, as uv names what is below, or above, 1 and all its local versions."""
-    return f"{'<=' if bound[1] == '<' else '>'}{bound[2]}"
-
-
 def find(order: ResolutionInputs, packages: Iterable[LockedPackage], log: str) -> tuple[OlderVersion, ...]:
     """Find them by what uv has logged; the newest final version of each for which that is so."""
     locked = {package.name: package for package in packages}
     looks = [(word, canonicalize_name(name)) for word, name in _LOOKS.findall(log)]
     passed_over = {one[1] for one, after in itertools.pairwise(looks) if one == after and one[0] != "Selecting:"}
-    newer_ones = {name: [Requirement(f"{name}>{locked[name].version}")] for name in passed_over & locked.keys()}
+    newer_ones = {name: [Requirement(f"{name}>{locked[name].version.public}")] for name in passed_over & locked.keys()}
     turned_down: dict[tuple[NormalizedName, Version], list[Requirement]] = {}
     for dependent, version, name, bound in _REQUIRES.findall(log):
         package, there = locked.get(canonicalize_name(dependent)), locked.get(canonicalize_name(name))
-        with contextlib.suppress(InvalidRequirement):  # `|`, which a requirement cannot say
-            wanted = Requirement(name + re.sub(r"([<>])=?([^\s,]+)\+", _without_local, bound.strip(" *")))
-            is_of_lock = not dependent or (package is not None and Version(version) == package.version)
-            if is_of_lock and there is not None:
-                newer_ones.get(there.name, []).append(wanted)
-            if package is None or (newer := Version(version)).is_prerelease or newer <= package.version:
-                continue
-            if there is None or not wanted.specifier.contains(there.version, prereleases=True):
-                turned_down.setdefault((package.name, newer), []).append(wanted)
+        if (wanted := read_range(name, bound.strip(" *"))) is None:
+            continue
+        is_of_lock = not dependent or (package is not None and Version(version) == package.version)
+        if is_of_lock and there is not None:
+            newer_ones.get(there.name, []).append(wanted)
+        if package is None or (newer := Version(version)).is_prerelease or newer <= package.version:
+            continue
+        if there is None or not wanted.specifier.contains(there.version, prereleases=True):
+            turned_down.setdefault((package.name, newer), []).append(wanted)
     found: dict[NormalizedName, OlderVersion] = {}
     for name, wants in sorted(newer_ones.items()):
         for build in sdists_alone(order, wants):

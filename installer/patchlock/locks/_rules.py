@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -46,6 +46,7 @@ _NO_WHEELS_OF = re.compile(
     r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\s,]*,?)+) (?:ha(?:s|ve) no usable wheels|cannot be used)"
 )
 """The same, with the versions of which it is said, or what it concludes from that: long words lose their begin."""
+_FROM_LOCAL, _UP_TO_LOCAL = (re.compile(sign + r"=?([^\s,+]+)\+[^\s,]*") for sign in "><")
 
 
 def enforce_policy(
@@ -247,8 +248,20 @@ def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
     # uv also says it of versions between wheels that it cannot take for want of one of these.
     if any(name in words for name, _ in alone) or built_here(order, words):
         return alone
-    ranges = {canonicalize_name(name): Requirement(f"{name}{bound}") for name, bound in _NO_WHEELS_OF.findall(words)}
-    return only_sdists((*wanted, *ranges.values()), offered)
+    ranges = {canonicalize_name(name): read_range(name, bound) for name, bound in _NO_WHEELS_OF.findall(words)}
+    return only_sdists((*wanted, *filter(None, ranges.values())), offered)
+
+
+def read_range(name: str, bound: str) -> Requirement | None:
+    """Read which versions uv means; None for what a requirement cannot say, such as `|`.
+
+    uv puts local versions in order, too, and a requirement must not: what is below, or at least, `1+cpu` is here what
+    is at most, or above, 1. So is what uv, up to 0.13.9, logs as below, or above, 1 and all its local versions: `1+`.
+    """
+    try:
+        return Requirement(name + _UP_TO_LOCAL.sub(r"<=\1", _FROM_LOCAL.sub(r">\1", bound)))
+    except InvalidRequirement:
+        return None
 
 
 def sdists_alone(

@@ -93,4 +93,4 @@ def _versions_of_wheels(files: Iterable[IndexFile]) -> Iterator[Version]:
 def _without_wheels(name: str, locked: Version, files: Iterable[IndexFile]) -> Requirement:
     """Ask for what is newer than a version, up to the next wheel, which the cut-off or a bound has kept away."""
     above = min((version for version in _versions_of_wheels(files) if version > locked), default=None)
-    return Requirement(f"{name}>{locked}" + (f",<{above}" if above is not None else ""))
+    return Requirement(f"{name}>{locked.public}" + (f",<{above.public}" if above is not None else ""))

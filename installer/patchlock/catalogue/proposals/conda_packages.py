@@ -77,4 +77,4 @@ def _bounds(entry: Entry) -> Iterator[str]:
     """Give the lower bounds: a pin is one."""
     for one in entry.requirement.specifier if entry.requirement is not None else ():
         if one.operator in {"==", "===", "~=", ">=", ">"}:
-            yield f">={one.version.removesuffix('.*')}"
+            yield f">={one.version.removesuffix('.*').partition('+')[0]}"
