@@ -7,6 +7,7 @@ import http.server
 import os
 import re
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,6 +151,19 @@ def test_requirement_that_pip_refuses_is_known_and_told(tmp_path: Path, asks: st
     assert facts.metadata[locked.sha256].refused == refused
     told = f"pip 24.1 and later refuse alpha 1.0, as its metadata requires `{refused}`; uv takes it"
     assert policy.notices((locked,), facts) == ((told,) if refused else ())
+
+
+def test_metadata_with_the_line_endings_of_windows_say_what_they_say_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "alpha-1.0-py3-none-win_amd64.whl"
+    text = (
+        "Name: alpha\nVersion: 1.0\nRequires-Dist: beta\nRequires-Dist: gamma; extra == 'x'\n\nRequires-Dist: no name\n"
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("alpha-1.0.dist-info/METADATA", text.replace("\n", "\r\n"))
+    locked, places = _locked(path)
+    facts = wheel_facts.collect([locked], places, cache=tmp_path / "cache", online=False)
+    head = facts.metadata[locked.sha256]
+    assert (head.name, head.version, head.refused, facts.required) == ("alpha", "1.0", "", {"beta", "gamma"})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import io
 import json
 import re
 import threading
@@ -34,12 +35,12 @@ from patchlock.model.policy import Facts, IndexFile, MetadataHead, WheelFile
 
 FOLDER = "wheel-facts"
 """Of the cache."""
-_FORMAT = 4
+_FORMAT = 5
 _FRESH = 24 * 3600.0
 """Seconds for which an index's answer about one version is believed."""
 _METADATA = 32 * 1024
 """Bytes that hold most METADATA files, with the archive's own header before them."""
-_NAMED = re.compile(r"^(Name|Version): *(\S*)[ \t\r]*$", re.MULTILINE)
+_NAMED = re.compile(r"^(Name|Version): *(\S*)[ \t]*$", re.MULTILINE)
 _REQUIRES = re.compile(r"^Requires-Dist: *(([A-Za-z0-9][A-Za-z0-9._-]*).*)$", re.MULTILINE)
 _SECTIONS = re.compile(r"^\[(?:console_scripts|gui_scripts)\][^\n]*\n((?:(?!\[)[^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _SCRIPT = re.compile(r"^([^=#;\n]+)=", re.MULTILINE)
@@ -184,9 +185,12 @@ def _is_requirement(text: str) -> bool:
 
 
 def _info(archive: zipfile.ZipFile, name: str) -> str:
-    """Read a file of a wheel's `.dist-info`; "" where there is none."""
+    """Read a file of a wheel's `.dist-info`, whatever its line endings; "" where there is none."""
     found = [path for path in archive.namelist() if re.fullmatch(rf"[^/]+\.dist-info/{re.escape(name)}", path)]
-    return archive.read(found[0]).decode("utf-8", "replace") if found else ""
+    if not found:
+        return ""
+    with archive.open(found[0]) as file:
+        return io.TextIOWrapper(file, encoding="utf-8", errors="replace").read()  # wheels made on Windows have CRLF
 
 
 def _is_outside(member: str) -> bool:
