@@ -319,6 +319,31 @@ def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: st
     ]
 
 
+def test_error_in_a_further_pair_costs_no_draft(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock\n", "app.py": "import clock\n" + STARTS})
+    resolve = relock.resolve
+
+    def fail(request: Request, kept: relock.Kept) -> Lock:
+        if request.profile.name != "cpu":
+            raise ValueError("a mistake")
+        return resolve(request, kept)
+
+    monkeypatch.setattr(relock, "resolve", fail)
+    where = tmp_path / "x"
+    done = face("new-app", URL, "--source", str(clone), "--into", str(where), "--profile", "all")
+    file = where / "patches/mini-voice/app.toml"
+    assert done.returncode == 2
+    assert f"written, without locks: {file}\n" in done.stderr
+    assert not (where / "lockfiles").exists()
+    monkeypatch.undo()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+    words = ("--profile", "cpu", "--catalogue", str(where), "--source", str(clone))
+    assert face("lock", "mini-voice", *words).returncode == 0
+
+
 def test_further_pairs_get_edits_of_their_own(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tags = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64")
     pages = [miniature.wheel(tmp_path / "w", "clock", "1.0", tag=f"py3-none-{tag}") for tag in tags]

@@ -18,17 +18,19 @@ from patchlock.model.addresses import without_secrets
 from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from patchlock.catalogue.proposals.downloads import Download
-    from patchlock.catalogue.proposals.findings import Issue
+    from patchlock.catalogue.proposals.findings import Issue, Proposal
     from patchlock.catalogue.reader import Catalogue
     from patchlock.locks.conflicts.explanation import Explanation
     from patchlock.model.errors import PatchlockError
     from patchlock.model.fits import Platform
     from patchlock.model.profile import Profile
+    from patchlock.model.progress import Progress
     from patchlock.operations.further_locks import OtherLock
     from patchlock.operations.lock_trials import LockResult
+    from patchlock.operations.proposal_scratch import LockSettings
     from patchlock.operations.propose_app import ProposalResult
 
 _SHOWN = 5
@@ -93,7 +95,7 @@ def new_app_command(
     """
     from patchlock.catalogue.proposals import app_names
     from patchlock.environments import named_downloads
-    from patchlock.operations import further_locks, proposal_locks, proposal_scratch, proposal_start, propose_app
+    from patchlock.operations import proposal_scratch, propose_app
 
     opened = _options.open_catalogue(catalogue)
     chosen = opened.profile(_FIRST if profile == _ALL else profile)
@@ -133,23 +135,9 @@ def new_app_command(
             importers=functools.cache(proposed.importers),
             tell=progress.say,
         )
-        with progress.stage("lock"):
-            locked = proposal_locks.lock_proposal(proposed.proposal, trying)
-            progress.say(_packages(locked.packages) if locked.packages else "no lock yet")
-        if locked.error is None:
-            with progress.stage("start"):
-                started = proposal_start.prove(proposed, locked, trying)
-                locked = started.locked
-                proposed = _told_of(proposed, locked)
-                progress.say(
-                    "none of its own imports is known to be missing" if not started.missing else "imports are missing"
-                )
-        others: tuple[OtherLock, ...] = ()
-        if profile == _ALL:
-            with progress.stage("others"):
-                profiles = [opened.profile(name) for name in opened.profile_names()]
-                locked, others = further_locks.lock_others(locked, trying, profiles)
-                progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
+        profiles = [opened.profile(one) for one in opened.profile_names()] if profile == _ALL else []
+        keep = functools.partial(_keep_draft, scratch.root, target.root, is_new=is_new)
+        proposed, locked, others = _lock(proposed, trying, profiles, progress, keep)
         progress.say("asking how large its models are")
         downloads = proposed.downloads(locked.proposal.facts.launch)
         sizes = named_downloads.sizes(downloads)
@@ -157,9 +145,7 @@ def new_app_command(
             found, order = locked.stuck
             shown = _conflict_report.for_profiles(found, order, (chosen.name,))
             locked = dataclasses.replace(locked, stuck=(shown, order))
-        if is_new:
-            _found_catalogue(scratch.root, target.root, called)
-        file = _put(scratch.root, target.root, called)
+        file = _put(scratch.root, target.root, called, is_new=is_new)
     error = locked.error or _objection(proposed, file)
     if as_json:
         return _output.succeed("new-app", _data(proposed, locked, file, others, downloads, sizes), error)
@@ -172,6 +158,58 @@ def new_app_command(
     )
     _output.echo("\n".join(_report(proposed, locked, file, named, others, _download_lines(downloads, sizes))))
     return 1 if error is not None else 0
+
+
+def _lock(
+    proposed: ProposalResult,
+    trying: LockSettings,
+    profiles: Sequence[Profile],
+    progress: Progress,
+    keep: Callable[[Proposal], None],
+) -> tuple[ProposalResult, LockResult, tuple[OtherLock, ...]]:
+    """Lock a proposal for its first pair, and for further profiles; what goes wrong with a lock costs no draft.
+
+    Args:
+        proposed: what to lock.
+        trying: the first pair.
+        profiles: the further ones.
+        progress: is told of each stage.
+        keep: is given the draft where this fails, as it was when the last stage had ended.
+    """
+    from patchlock.operations import further_locks, proposal_locks, proposal_start
+
+    proposal = proposed.proposal
+    others: tuple[OtherLock, ...] = ()
+    try:
+        with progress.stage("lock"):
+            locked = proposal_locks.lock_proposal(proposal, trying)
+            proposal = locked.proposal
+            progress.say(_packages(locked.packages) if locked.packages else "no lock yet")
+        if locked.error is None:
+            with progress.stage("start"):
+                started = proposal_start.prove(proposed, locked, trying)
+                locked = started.locked
+                proposal, proposed = locked.proposal, _told_of(proposed, locked)
+                progress.say(
+                    "none of its own imports is known to be missing" if not started.missing else "imports are missing"
+                )
+        if profiles:
+            with progress.stage("others"):
+                locked, others = further_locks.lock_others(locked, trying, profiles)
+                progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
+    except Exception:
+        keep(proposal)
+        raise
+    return proposed, locked, others
+
+
+def _keep_draft(scratch: Path, root: Path, proposal: Proposal, *, is_new: bool) -> None:
+    """Bring a draft to its place without locks: nobody knows which of them are whole."""
+    from patchlock.operations import proposal_scratch
+
+    shutil.rmtree(scratch / "lockfiles", ignore_errors=True)
+    proposal_scratch.write(proposal, scratch)
+    _output.echo(f"written, without locks: {_put(scratch, root, proposal.name, is_new=is_new)}", err=True)
 
 
 def _told_of(proposed: ProposalResult, locked: LockResult) -> ProposalResult:
@@ -242,16 +280,16 @@ def _is_free_repository(root: Path) -> bool:
     return (root / ".git").exists() and not any((root / name).exists() for name in _FOLDERS)
 
 
-def _found_catalogue(scratch: Path, root: Path, name: str) -> None:
-    """Make a catalogue of a new folder: profiles and patches for all apps."""
-    leave = shutil.ignore_patterns(name, "home", "lockfiles")
-    shutil.copytree(scratch, root, ignore=leave, dirs_exist_ok=True)
+def _put(scratch: Path, root: Path, name: str, *, is_new: bool) -> Path:
+    """Bring the proposal and its lock to their places, which nobody has, and the schemas that editors need there.
 
-
-def _put(scratch: Path, root: Path, name: str) -> Path:
-    """Bring the proposal and its lock to their places, which nobody has, and the schemas that editors need there."""
+    A new folder becomes a catalogue first: it gets the profiles, and the patches for all apps.
+    """
     from patchlock.catalogue import schemas
 
+    if is_new:
+        leave = shutil.ignore_patterns(name, "home", "lockfiles")
+        shutil.copytree(scratch, root, ignore=leave, dirs_exist_ok=True)
     schemas.write(root)
     for folder in ("lockfiles", "patches"):  # the app's file last, which makes it an app
         if (scratch / folder / name).is_dir() and not (root / folder / name).exists():
