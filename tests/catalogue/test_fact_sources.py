@@ -33,6 +33,7 @@ def test_every_fact_of_the_catalogue_has_a_source_that_can_be_opened() -> None:
         pytest.param("README of torchcodec 0.17.0", True, id="readme of a distribution"),
         pytest.param("profiles/here.toml", True, id="file of the catalogue"),
         pytest.param("profiles/here.toml: line 3", True, id="line of a file of the catalogue"),
+        pytest.param("profiles/gone.toml; profiles/here.toml", True, id="files of the catalogue"),
         pytest.param("profiles/gone.toml", False, id="file that is not there"),
         pytest.param("everybody knows", False, id="hearsay"),
         pytest.param("https://", False, id="no page"),

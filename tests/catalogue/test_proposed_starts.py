@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
+from packaging.utils import canonicalize_name
 from test_proposals import PROFILES, STARTS, tree
 
 from patchlock.catalogue.proposals import launch, launch_commands, onnx_builds
@@ -27,6 +28,23 @@ def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
     """List the commands that a clone may be started with."""
     files = tree(texts)
     return list(launch_commands.candidates(files, Trees({p: d for p, d in files.items() if p.suffix == ".py"})))
+
+
+@pytest.mark.parametrize(
+    ("program", "imports"),
+    [
+        ("import numpy\n", ("numpy",)),
+        ("import sys\nif sys.version_info[0] < 3:\n    raise OSError\nimport numpy\n", ("torch",)),
+    ],
+    ids=["program", "packages"],
+)
+def test_modules_to_import_are_those_of_the_program_or_else_of_the_packages(
+    program: str, imports: tuple[str, ...]
+) -> None:
+    files = tree({"app.py": program, "voice/__init__.py": "import torch\n"})
+    wanted = [canonicalize_name(name) for name in ("numpy", "torch")]
+    command = launch.launching([LaunchCommand(command=("python", "app.py"), environment={}, why="", serves=False)])
+    assert launch.modules_to_import(files, wanted, command) == imports
 
 
 @pytest.mark.parametrize(

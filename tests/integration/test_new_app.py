@@ -323,6 +323,23 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     assert "openmpi" not in told.stdout  # its Dockerfile installs from another file
 
 
+@pytest.mark.parametrize(("program", "is_known"), [(STARTS, True), ("", False)], ids=["program", "no-program"])
+def test_draft_has_no_check_of_nothing_and_what_it_leaves_open_is_said(
+    face: Face, index: str, tmp_path: Path, program: str, *, is_known: bool
+) -> None:
+    assert index
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock\n", "app.py": program})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x")).stdout
+
+    assert "check" not in tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
+    assert ("next: settle the TODO of its [launch]: write there how it is started\n" in told) is not is_known
+    where = ("--source", str(clone), "--catalogue", str(tmp_path / "x"))
+    rows = [line.split() for line in face("check", "mini-voice", *where).stdout.splitlines()]
+    says = "[launch] in patches/mini-voice/app.toml names no program: write there how mini-voice is started"
+    assert [" ".join(row[1:]) for row in rows if row[0] == "launch"] == ([] if is_known else [says])
+
+
 def test_requirement_files_of_the_readme_are_taken_together(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files: dict[str, str | bytes] = {

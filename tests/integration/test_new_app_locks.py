@@ -66,7 +66,7 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
 
     assert told.returncode == 1
     assert "edit set 1" in told.stdout
-    says, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    says, *attempts, _, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
     assert says == "has tried these and found no lock; none of it is in the proposal:"
     assert (
         attempts[0]
@@ -103,7 +103,7 @@ def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
 
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--explain", "50")
 
-    _, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    _, *attempts, _, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
     first, last = attempts
     assert first.startswith("  files of the commit's day, ")
     assert last.startswith(f"  files until {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, ")
@@ -197,7 +197,7 @@ def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     written = (catalogue / "patches/mini-voice/app.toml").read_text()
     (check,) = tomllib.loads(written)["check"]
     assert check["present"] == ["gradio", "pydantic"]
-    assert "# That the environment fits: some of the modules that its program imports as it starts." in written
+    assert "# That the environment fits: some of the modules that the app imports as it starts." in written
     assert "none of its own imports is known to be missing" in done.stderr
     on = f"`patchlock lock mini-voice --catalogue {catalogue} --source {clone}` tries all\n"
     assert f"other profiles: not tried, neither locked nor refused; {on}" in done.stdout

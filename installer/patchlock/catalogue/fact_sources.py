@@ -53,7 +53,8 @@ def unsourced(file: str, text: str, is_there: Callable[[str], bool]) -> tuple[Un
     found = [
         Unsourced(file=file, line=line, what=f'nobody can open the source "{source}"')
         for source in dict.fromkeys(_sources(tomllib.loads(text)))
-        if not _OPENABLE.search(source) and not is_there(source.partition(":")[0])
+        if not _OPENABLE.search(source)
+        and not any(is_there(one.strip().partition(":")[0]) for one in source.split(";"))
         for line in _lines(text, source)
     ]
     return tuple(sorted([*found, *_variables(file, text)], key=lambda one: one.line))

@@ -314,6 +314,7 @@ def _report(
 ) -> list[str]:
     from patchlock.catalogue import agreement
     from patchlock.catalogue.proposals import findings
+    from patchlock.catalogue.proposals.launch import PLACEHOLDER
     from patchlock.patches.outcomes import counted
 
     proposal = locked.proposal
@@ -369,6 +370,8 @@ def _report(
         if one.is_left and (stops := findings.stops(one)) in _STOPS
     ]
     lines += [visible_name(line) for line in [*dict.fromkeys(left)][:_SHOWN]]
+    if proposal.facts.launch.command == PLACEHOLDER:
+        lines.append("next: settle the TODO of its [launch]: write there how it is started")
     lines += [
         f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}",
     ]

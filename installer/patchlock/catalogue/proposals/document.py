@@ -29,7 +29,7 @@ def render(proposal: Proposal) -> str:
     """Give the whole text of `app.toml`."""
     parts = [_SCHEMA + _head(proposal), _upstream(proposal), _launch(proposal), *_needs(proposal), *proposal.tables]
     parts += ["\n".join([*_comment(one.comment), writing.tables([one.written])]) for one in proposal.sections]
-    parts.append(_check(proposal))
+    parts += _check(proposal)
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -163,7 +163,9 @@ def _needs(proposal: Proposal) -> Iterator[str]:
         yield _piece(_comment(str(need.found)), {"need": [_table(*rows)]})
 
 
-def _check(proposal: Proposal) -> str:
-    above = "That the environment fits: some of the modules that its program imports as it starts."
+def _check(proposal: Proposal) -> Iterator[str]:
+    if not proposal.facts.imports:  # a check of nothing proves nothing
+        return
+    above = "That the environment fits: some of the modules that the app imports as it starts."
     rows = (("id", "imports"), ("kind", "imports"), ("present", proposal.facts.imports), ("absent", ()))
-    return _piece(_comment(above), {"check": [_table(*rows)]})
+    yield _piece(_comment(above), {"check": [_table(*rows)]})
