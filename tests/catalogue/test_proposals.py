@@ -87,6 +87,12 @@ def test_what_the_readme_installs_with_pip_is_named() -> None:
     assert {name: place.line for name, place in found.items()} == {"voice": 2, "onnxruntime": 2}
 
 
+@pytest.mark.parametrize("table", ["project", "tool.poetry"])
+def test_name_of_the_app_is_read_from_its_project(table: str) -> None:
+    assert project_facts.name(tree({"pyproject.toml": f'[{table}]\nname = "Mini_Voice"\n'})) == "Mini_Voice"
+    assert project_facts.name(tree({"setup.py": ""})) == ""
+
+
 @pytest.mark.parametrize(
     ("texts", "wanted"),
     [

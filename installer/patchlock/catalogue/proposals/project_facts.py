@@ -110,9 +110,19 @@ def _pyproject(files: Files) -> Mapping[str, object]:
         return {}
 
 
+def name(files: Files) -> str:
+    """Give the name under which the app can be installed, as pyproject.toml says it; "" where it does not."""
+    return str(project(files).get("name") or _poetry(files).get("name", ""))
+
+
 def poetry_scripts(files: Files) -> Mapping[str, str]:
     """Read the scripts of a Poetry project: name → `module:function`."""
-    table: object = _pyproject(files)
-    for key in ("tool", "poetry", "scripts"):
-        table = table.get(key) if isinstance(table, dict) else None
+    table = _poetry(files).get("scripts")
     return {k: v for k, v in table.items() if isinstance(v, str)} if isinstance(table, dict) else {}
+
+
+def _poetry(files: Files) -> Mapping[str, object]:
+    table: object = _pyproject(files)
+    for key in ("tool", "poetry"):
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
