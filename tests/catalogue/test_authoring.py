@@ -494,11 +494,6 @@ def test_edit_that_patches_of_some_profiles_make_is_written_for_all() -> None:
     known = patches(**{"on-cpu": f'profiles = ["cpu"]{CPU}', "on-metal": f'profiles = ["mps-macos"]{metal}'})
     made = assembly.author(*edit, known=known)
     assert (made.known, [one.patch.op_name for one in made.patches]) == ((), ["replace-expression"])
-    remove = "remove the new patch, or give it other `profiles`"
-    assert made.notes == (
-        f"on-cpu does what cpu does, for cpu alone: {remove}",
-        f"on-metal does something else in lines of cpu, for mps-macos alone: {remove}",
-    )
     assert assembly.author(*edit, known=known, profile="cpu").known == ("on-cpu",), "the tree has that patch"
 
 

@@ -309,6 +309,34 @@ def test_a_shared_set_that_makes_the_edit_on_one_of_its_profiles_is_told(
     ) in done.stderr
 
 
+def test_patches_of_some_profiles_that_change_edited_lines_may_go_instead_of_the_new_one(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    table = "[[patch]]" + SHARED.split("[[patch]]")[1].format("")
+    same = table.replace("text", "same", 1).rstrip() + '\nprofiles = ["cpu"]\n'
+    other = table.replace("text", "other", 1).replace("# minimal", "# small").rstrip() + '\nprofiles = ["cuda-linux"]\n'
+    world.app.write_text(f"{world.app.read_text()}\n{same}\n{other}")
+    (edited := tmp_path / "edited").mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+
+    words = ("patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app))
+    done = patchlock(*words)
+
+    lines = world.app.read_text().splitlines()
+    places = {
+        one.split('"')[1]: f"{world.app}:{number - 1}"
+        for number, one in enumerate(lines, start=1)
+        if one.startswith("id = ") and lines[number - 2] == "[[patch]]"
+    }
+    new = f"remove readme-by-text ({places['readme-by-text']}) or give it other `profiles`"
+    assert (
+        f"note: same does what readme-by-text does, for cpu alone: remove same ({places['same']}), or {new}\n"
+        "note: other does something else in lines of readme-by-text, for cuda-linux alone: remove other "
+        f"({places['other']}), or {new}\n"
+    ) in done.stderr
+
+
 def test_what_patches_of_a_profile_did_to_a_clone_is_no_edit(
     world: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:

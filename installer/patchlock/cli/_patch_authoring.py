@@ -18,6 +18,7 @@ from patchlock.model.visible_text import visible_name
 if TYPE_CHECKING:
     from patchlock.catalogue.authoring.assembly import Authored
     from patchlock.model.app import SharedSet
+    from patchlock.model.patch import Patch
     from patchlock.operations.patch_test import PatchTestResult
     from patchlock.worktree.edited_tree import Edits
 
@@ -76,11 +77,11 @@ def new_command(
     authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken, patches, edits.profile)
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches, patches)
-    if into is not None and text:
-        _append(into, known, text)
+    whole = _append(into, known, text) if into is not None and text else known
     is_same = not (authored.patches or edits.notes or authored.notes or authored.known)
     notes = (*edits.notes, *authored.notes, *_passed_over(authored, edits, into))
     if authored.patches:
+        notes += tuple(_for_some_profiles(writing.patches_of(whole, str(into)), authored, edits))
         notes += tuple(_same_edits(used, unused, authored, edits, into))
     prose = [str(path) for path in authored.files if path.suffix.lower() in _PROSE]
     if prose:
@@ -157,6 +158,33 @@ def _shared_sets(into: Path | None, text: str) -> tuple[tuple[SharedSet, ...], t
     return Catalogue(root=root).shared_beside(tomllib.loads(text))
 
 
+def _for_some_profiles(there: tuple[Patch, ...], authored: Authored, edits: Edits) -> Iterator[str]:
+    """Say which patches of other profiles change lines that new ones change for all, a sentence without full stop each.
+
+    Args:
+        there: all patches of the file, the new ones among them.
+        authored: the new ones.
+        edits: those of the tree.
+    """
+    from patchlock.catalogue.authoring import assembly
+
+    new = {one.patch.id for one in authored.patches}
+    others = [one for one in there if one.id not in new and one.profiles and edits.profile not in one.profiles]
+    at = {one.id: f"{one.id} ({one.origin})" for one in there}
+    for name, told in assembly.shared_lines(others, authored.patches, edits.before).items():
+        for is_same in (True, False):
+            found = [patch for patch, (_, same) in told.items() if same is is_same]
+            if not found:
+                continue
+            does = f"what {name} does" if is_same else f"something else in lines of {name}"
+            profiles = ", ".join(sorted({profile for patch in found for profile in patch.profiles}))
+            yield (
+                f"{', '.join(patch.id for patch in found)} do{'es' if len(found) == 1 else ''} {does}, for {profiles} "
+                f"alone: remove {', '.join(at[patch.id] for patch in found)}, or remove {at[name]} or give it other "
+                "`profiles`"
+            )
+
+
 def _same_edits(
     used: tuple[SharedSet, ...], unused: tuple[SharedSet, ...], authored: Authored, edits: Edits, into: Path | None
 ) -> Iterator[str]:
@@ -193,11 +221,13 @@ def _same_edits(
                 )
 
 
-def _append(into: Path, known: str, text: str) -> None:
+def _append(into: Path, known: str, text: str) -> str:
     from patchlock.core import atomic_files
 
     lead = "" if not known else "\n" if known.endswith("\n") else "\n\n"
-    atomic_files.atomic_write(into, known + lead + text)
+    whole = known + lead + text
+    atomic_files.atomic_write(into, whole)
+    return whole
 
 
 def _data(authored: Authored, text: str, notes: tuple[str, ...]) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -83,7 +83,6 @@ def author(
         patches = _assembled(found, prefix, taken)
         reached = _reached(patches, base, target, found)
     notes += [f"{path} could not be said by patches" for path, like in reached.items() if like is Likeness.OTHER]
-    notes += _for_some_profiles([patch for patch in known if patch not in there], patches, before)
     return Authored(
         patches=_in_order(patches, done, before),
         files=reached,
@@ -105,19 +104,6 @@ def _is_done(patch: Patch, before: Files, after: Files) -> bool:
         and not any(ensure.problems(path, edited[path]) for ensure in patch.ensures)
         for path in (change.path for change in needed.changes)
     )
-
-
-def _for_some_profiles(patches: Iterable[Patch], written: Sequence[Written], before: Files) -> Iterator[str]:
-    """Say which patches of some profiles alone change lines that new patches change for all of them."""
-    for new, told in shared_lines(patches, written, before).items():
-        for is_same in (True, False):
-            found = [patch for patch, (_, same) in told.items() if same is is_same]
-            profiles = ", ".join(sorted({profile for patch in found for profile in patch.profiles}))
-            does = f"what {new} does" if is_same else f"something else in lines of {new}"
-            rest = f"do{'es' if len(found) == 1 else ''} {does}, for {profiles} alone"
-            if found:
-                ids = ", ".join(patch.id for patch in found)
-                yield f"{ids} {rest}: remove the new patch, or give it other `profiles`"
 
 
 def shared_lines(

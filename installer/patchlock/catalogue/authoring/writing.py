@@ -42,13 +42,17 @@ def ids(text: str) -> frozenset[str]:
     return frozenset(str(one.get("id")) for one in listed if isinstance(one, dict))
 
 
-def patches_of(text: str) -> tuple[Patch, ...]:
+def patches_of(text: str, file: str = "") -> tuple[Patch, ...]:
     """Give the patches of a file, those without a mistake.
+
+    Args:
+        text: of the file.
+        file: what their places call it.
 
     Raises:
         ValueError: it is not TOML.
     """
-    report = table_reader.Report(file="", text="")
+    report = table_reader.Report(file=file, text=text)
     return _apps_and_profiles.patches(table_reader.Table(tomllib.loads(text), report), None)
 
 
