@@ -127,6 +127,23 @@ def after(patched: Patched) -> dict[str, bytes]:
             id="promises-what-is-not-there",
         ),
         pytest.param(
+            """
+            op = "replace-expression"
+            paths = ["a.py"]
+            pattern = "speed"
+            replacement = "0.5"
+            within = ["Model.load", "there"]
+            ensure = [{ check = "contains", text = "0.5" }]
+            """,
+            {"a_py": b"def loads():\n    return speed\n\ndef there():\n    pass\n"},
+            OutcomeKind.AMBIGUOUS,
+            "a.py",
+            [],
+            "it finds nothing to change there, as the file has no Model.load, and what it promises does not hold: "
+            "the text `0.5` is missing",
+            id="function-is-gone",
+        ),
+        pytest.param(
             NOTE.replace('everybody" }', 'everybody" }, { check = "lacks", text = "for nobody" }'),
             {"README_md": b"goals\n"},
             OutcomeKind.GONE,

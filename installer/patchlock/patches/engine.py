@@ -15,6 +15,7 @@ from patchlock.model.text_files import SourceText, Undecodable, decode, encode, 
 from patchlock.patches import targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile
+from patchlock.patches.ops.syntax import missing_scopes
 
 _ALIKE = "an edited form of what it writes, known by what that does"
 _OF_A_REQUIREMENT = frozenset({"set-requirement", "rename-requirement"})
@@ -378,10 +379,13 @@ def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) ->
     if patch.op_name in _OF_A_REQUIREMENT:
         return
     for path in (path for path in named if str(path) in patch.paths and path in state.current):
+        source = decode(path, state.current[path])
+        gone = missing_scopes(source, getattr(patch.op, "within", ())) if isinstance(source, SourceText) else ()
+        why = f" as the file has no {' and no '.join(gone)}," if gone else ""
         forbidding = [ensure for ensure in patch.ensures if not state.evaluator.problems(ensure, path, b"")]
         for ensure in forbidding or patch.ensures:
             for problem in state.evaluator.problems(ensure, path, state.current[path])[:1]:
-                detail = f"it finds nothing to change there, and what it promises does not hold: {problem}"
+                detail = f"it finds nothing to change there,{why} and what it promises does not hold: {problem}"
                 yield _outcome(patch, OutcomeKind.AMBIGUOUS, path, (), detail)
 
 

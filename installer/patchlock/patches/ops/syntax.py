@@ -306,6 +306,16 @@ def last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def missing_scopes(source: SourceText, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the functions and classes of `within` of which a file has none of that name."""
+    module = parse(source) if names else None
+    if module is None or isinstance(module, Refusal):
+        return ()
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    there = {node.name for node in ast.walk(module.tree) if isinstance(node, kinds)}
+    return tuple(name for name in names if name.rpartition(".")[2] not in there)
+
+
 def within(scopes: tuple[str, ...], names: tuple[str, ...]) -> bool:
     """Tell whether a scope has one of these names (`load`, `Model.load`); no name: always.
 
