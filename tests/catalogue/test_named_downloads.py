@@ -88,6 +88,25 @@ def test_what_the_start_calls_is_wanted_at_the_start(calls: str, is_at_start: bo
     ]
 
 
+@pytest.mark.parametrize(
+    ("code", "is_at_start"),
+    [
+        ("if source == 'hub':\n        LOAD", False),
+        ("if source == 'local': ...\n    else:\n        LOAD", False),
+        ("if again and not found():\n        LOAD", False),
+        ("model = None if source else LOAD", False),
+        ("match source:\n        case 'hub': LOAD", False),
+        ("if not os.path.exists(source):\n        LOAD", True),
+        ("if found():\n        LOAD", True),
+        ("if self.model is None:\n        LOAD", True),
+    ],
+)
+def test_what_hangs_on_an_argument_is_not_wanted_at_the_start(code: str, is_at_start: bool) -> None:
+    code = code.replace("LOAD", "M.from_pretrained('owner/name')")
+    listed = found("app", app=f"def load(self, source='local', *, again=False):\n    {code}\nload(app)\n")
+    assert [(name, at_start) for name, _, _, at_start in listed] == [("owner/name", is_at_start)]
+
+
 def test_those_of_the_start_stand_first_and_each_once() -> None:
     load = 'M.from_pretrained("owner/{}")\n'
     assert found(

@@ -53,7 +53,7 @@ class Download:
     """Of that repository, or the whole address; "" for all that the library takes of the repository."""
     found: Finding
     is_at_start: bool
-    """It stands where Python runs as the program starts, or in what is called there."""
+    """It stands where Python runs as the program starts, or in what is called there whatever its arguments are."""
 
     @property
     def name(self) -> str:
@@ -120,18 +120,36 @@ def _run_at_start(started: Sequence[tuple[ast.Module, bool]]) -> frozenset[ast.A
                     is_made = one.name == "__init__"
                     functions.setdefault(owner.name if is_made else f"{owner.name}.{one.name}", []).append(one)
     found: set[ast.AST] = set()
-    waiting: list[tuple[ast.AST, bool]] = list(started)
+    waiting: list[tuple[ast.AST, bool, frozenset[str]]] = [(*one, frozenset()) for one in started]
     while waiting:
-        node, is_program = waiting.pop()
+        node, is_program, parameters = waiting.pop()
         if node in found or (isinstance(node, ast.If) and not is_program and import_graph.is_main(node.test)):
             continue
         found.add(node)
         if isinstance(node, ast.Call):
             called = [every for name in _names_of(node.func) if len(every := functions.get(name, [])) == 1]
-            waiting += [(inner, True) for every in called[:1] for inner in every[0].body]
-        inside = () if isinstance(node, _Function | ast.Lambda) else ast.iter_child_nodes(node)
-        waiting += [(child, is_program) for child in inside]
+            waiting += [(inner, True, _parameters(one)) for one, *_ in called[:1] for inner in one.body]
+        inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, _Function | ast.Lambda):
+            inside = ()
+        elif isinstance(node, ast.If | ast.IfExp | ast.Match):
+            test = node.subject if isinstance(node, ast.Match) else node.test
+            inside = inside if parameters.isdisjoint(_chooses_by(test)) else (test,)
+        waiting += [(child, is_program, parameters) for child in inside]
     return frozenset(found)
+
+
+def _parameters(function: _Function) -> frozenset[str]:
+    every = function.args
+    return frozenset(one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs)) - {"self", "cls"}
+
+
+def _chooses_by(test: ast.expr) -> Iterator[str]:
+    """Give the names on whose values a condition depends, but not those that it asks a call about."""
+    if isinstance(test, ast.Name):
+        yield test.id
+    for child in () if isinstance(test, ast.Call) else ast.iter_child_nodes(test):
+        yield from _chooses_by(child) if isinstance(child, ast.expr) else ()
 
 
 def _names_of(function: ast.expr) -> tuple[str, ...]:
