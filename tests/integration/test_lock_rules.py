@@ -80,7 +80,7 @@ def test_pre_release_that_nobody_asks_for_is_told(richer: World, patchlock: Patc
     needed.write_bytes(b"alpha==9.0\ntheta\n")
     richer.name_commit(tmp_path)
     assert (
-        "no final version fits, and a pre-release is taken: theta 1.0.dev1; for a final one, pin it with a patch\n"
+        "no final version fits, and a pre-release is taken: theta 1.0.dev1; look whether the app works with it\n"
         in patchlock(*lock_here()).stderr
     )
     needed.write_bytes(b"alpha==9.0\ntheta>=1.0.dev1\n")
@@ -96,10 +96,14 @@ def test_sdist_that_keeps_a_final_release_away_is_named(richer: World, patchlock
     index(root, made)
     (richer.upstream / "requirements.txt").write_bytes(b"alpha==9.0\ntheta\n")
     richer.name_commit(tmp_path)
-    assert (
-        "a pre-release is taken: theta 1.1.dev1, as kappa 4.9.3 has only an sdist; for a final one, allow its build "
-        "with a [[build]] table in patches/mini/app.toml, or pin the package with a patch"
-    ) in patchlock(*lock_here()).stderr
+    told = (
+        "a pre-release is taken: theta {}, as kappa 4.9.3 has no wheel that fits, only an sdist; for a final one, "
+        "allow its build with a [[build]] table in patches/mini/app.toml\n"
+    )
+    assert told.format("1.1.dev1") in patchlock(*lock_here()).stderr
+    early = wheel(richer.wheels, "theta", "1.2.dev1")
+    index(root, [final, early, made[-1], wheel(richer.wheels, "kappa", "4.9.1", tag="cp27-cp27m-win32")])  # for others
+    assert told.format("1.2.dev1") in patchlock(*lock_here()).stderr
 
 
 def test_older_version_whose_newer_one_is_or_requires_an_sdist_is_told(

@@ -201,9 +201,18 @@ def test_wheels_for_other_machines_only_are_told(locked: World, patchlock: Patch
     assert isinstance(found, dict)
     assert (found["elsewhere"], found["unmet"]) == ("", "2.0")
     text = patchlock("why", "mini", "beta", "--profile", "tiny", "--alternatives").stdout
-    assert "2.0 fits, and requires something that has no wheel for Python 3.11 on linux-x86_64" in " ".join(
-        text.split()
+    has_one = "2.0 has a wheel for Python 3.11 on linux-x86_64, but requires"
+    assert f"{has_one} something that has none" in " ".join(text.split())
+    # It has wheels for others.
+    index(
+        root,
+        [
+            wheel(locked.wheels, "delta", "1.0", tag="cp314-cp314-win_amd64"),
+            sdists.sdist(locked.wheels, "delta", "1.1", {}),
+        ],
     )
+    text = patchlock("why", "mini", "beta", "--profile", "tiny", "--alternatives").stdout
+    assert f"{has_one} delta 1.1, which has none" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -414,5 +414,7 @@ def _lost(
     if found.elsewhere is not None:
         lines.append(f"{found.elsewhere} has wheels, and none for {here}")
     if found.unmet is not None and (found.held_back is None or found.held_back.newer != found.unmet):
-        lines.append(f"{found.unmet} fits, and requires something that has no wheel for {here}")
+        listed = ", ".join(f"{name} {version}" for name, version in found.unmet_builds)
+        lacking = f"{listed}, which has none" if listed else "something that has none"
+        lines.append(f"{found.unmet} has a wheel for {here}, but requires {lacking}")
     return lines or [f"none in the recorded index {record.name}" if record else "there is none"]

@@ -35,7 +35,7 @@ from patchlock.locks import (
     _resolver_input,
     wheel_choice,
 )
-from patchlock.locks._rules import enforce_policy, missing_wheels, only_built, requirements_of, takeable
+from patchlock.locks._rules import built_here, enforce_policy, missing_wheels, only_built, requirements_of, takeable
 from patchlock.locks.reasons import spelled_out
 from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import build_constraints
@@ -131,7 +131,8 @@ def _builds_for_finals(
     try:
         _resolver.ask(folder, "--prerelease", "explicit")
     except UnsatisfiableError as error:
-        return only_built(order, "\n".join(map(str, (error.what, *error.evidence))))
+        words = "\n".join(map(str, (error.what, *error.evidence)))
+        return (*only_built(order, words), *built_here(order, words))
     return ()
 
 
@@ -146,11 +147,10 @@ def _pre_releases(
     if not found or ("--pre", "") in order.asked.options:
         return ()
     told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
-    way = "pin it with a patch"
     if listed := ", ".join(f"{name} {version}" for name, version in builds):
-        told += f", as {listed} has only an sdist"
-        way = f"allow its build with a [[build]] table in {order.app.origin.file}, or pin the package with a patch"
-    return (f"{told}; for a final one, {way}",)
+        told += f", as {listed} has no wheel that fits, only an sdist"
+        return (f"{told}; for a final one, allow its build with a [[build]] table in {order.app.origin.file}",)
+    return (f"{told}; look whether the app works with it",)
 
 
 def _nothing_asked(order: ResolutionInputs, not_covered: tuple[str, ...]) -> RequirementsError:

@@ -20,8 +20,8 @@ from patchlock.locks import _older_versions, _resolver, _resolver_input, wheel_c
 from patchlock.locks._older_versions import OlderVersion
 from patchlock.locks.conflicts import _search
 from patchlock.locks.conflicts._trials import ResolverSession, anywhere
-from patchlock.locks.conflicts.explanation import Conflict, conflict_of, members_of
-from patchlock.locks.conflicts.model import CUT_OFF, Member, Question, Requester, Solved, Unsolved, atoms
+from patchlock.locks.conflicts.explanation import Conflict, builds_needed, conflict_of, members_of
+from patchlock.locks.conflicts.model import CUT_OFF, Answer, Member, Question, Requester, Solved, Unsolved, atoms
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.errors import PatchlockError
 from patchlock.model.lockfile import LockedPackage
@@ -50,6 +50,8 @@ class Newer:
     """A still newer one that has wheels for other machines only."""
     unmet: Version | None
     """A still newer one that has a wheel for this machine, and requires what has none."""
+    unmet_builds: tuple[tuple[NormalizedName, Version], ...]
+    """What could be built of that, as far as uv names it."""
     asked: int
     taken: Version | None
     """A newer one that a lock made now takes."""
@@ -114,10 +116,16 @@ def newer(
         is_late=younger is None or _is_late(order, name, younger),
         elsewhere=beyond if is_foreign else None,
         unmet=None if is_foreign else beyond,
+        unmet_builds=_builds(order, fitting) if beyond and not is_foreign else (),
         asked=asking.asked,
         taken=taken,
         held_back=held_back,
     )
+
+
+def _builds(order: ResolutionInputs, answer: Answer) -> tuple[tuple[NormalizedName, Version], ...]:
+    needed = builds_needed(order, "\n".join(answer.words)) if isinstance(answer, Unsolved) else None
+    return (*needed.everywhere, *needed.here) if needed is not None else ()
 
 
 def _locked_now(
