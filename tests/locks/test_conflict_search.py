@@ -286,11 +286,25 @@ NO_WHEEL = "hint: Wheels are required for `tokenizers` because building from sou
             id="line-and-bound",
         ),
         pytest.param(["a<1", "a>2"], [NO_FILE], "a<1 and a>2 cannot be installed together", id="two-bounds"),
+        pytest.param(
+            ["tokenizers", ""],
+            [NO_WHEEL],
+            "tokenizers cannot be installed with files until the cut-off: it has no wheel that fits",
+            id="cut-off",
+        ),
+        pytest.param(
+            ["a<1", "a>2", ""],
+            [NO_WHEEL],
+            "a<1 and a>2 cannot be installed together with files until the cut-off",
+            id="two-and-cut-off",
+        ),
     ],
 )
 def test_one_thing_that_cannot_be_installed_has_a_cause(culprits: list[str], words: list[str], wanted: str) -> None:
     found = [
-        Culprit(member=member(text), also=(), is_any_version=text.isalpha(), otherwise="", recorded="")
+        Culprit(
+            member=member(text) if text else None, also=(), is_any_version=text.isalpha(), otherwise="", recorded=""
+        )
         for text in culprits
     ]
     assert clause_with_cause(Conflict(culprits=tuple(found), words=tuple(words), is_minimal=True)) == wanted

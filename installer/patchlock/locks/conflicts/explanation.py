@@ -64,18 +64,21 @@ class Conflict:
 
 def clause(conflict: Conflict) -> str:
     """Say what cannot be together, a clause."""
-    names = [_named(one) for one in _told(conflict)]
+    told = _told(conflict)
+    names = [_named(one) for one in told if one.member is not None] or ["what is asked for"]
+    until = " with files until the cut-off" if any(one.member is None for one in told) else ""
     if len(names) == 1:
-        return f"{names[0]} cannot be installed"
-    return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together"
+        return f"{names[0]} cannot be installed{until}"
+    return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together{until}"
 
 
 def clause_with_cause(conflict: Conflict) -> str:
     """Say what cannot be together, and of one thing alone also why not, as uv says it first; a clause."""
     said, words = clause(conflict), " ".join(" ".join(conflict.words).split())
-    (first, *more) = _told(conflict)
-    if more:
+    culprits = [one for one in _told(conflict) if one.member is not None]
+    if len(culprits) != 1:
         return said
+    (first,) = culprits
     if found := re.search(r"Wheels are required for `([a-z0-9-]+)", words):  # uv's words may have lost their begin
         member = first.member
         of = "it" if member is not None and member.name == found[1] else f"{found[1]}, which it needs,"
