@@ -500,11 +500,12 @@ def test_default_is_told_as_one_and_a_replaced_value_not_at_all() -> None:
     assert issue.means == "a function takes an NVIDIA card where no caller gives it another device"
 
 
-def test_issue_of_files_that_a_program_does_not_come_to_is_met_later() -> None:
+def test_issue_of_files_that_a_program_does_not_come_to_may_never_be_met() -> None:
     place = Finding(path=PurePosixPath("remote/api.py"), line=1, text="import pkg_resources")
-    issue = Issue(name="old-module", title="", means="", found=(place,), remedy="")
-    told = [findings.stops(findings.at_start_of(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
-    assert told == ["stops the start", "stops the first use"]
+    old = Issue(name="old-module", title="", means="", found=(place,), remedy="")
+    for issue, worst in ((old, "stops the start"), (dataclasses.replace(old, name="av-wheel"), "stops the first use")):
+        told = [findings.stops(findings.of_program(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
+        assert told == [worst, "may stop a use"]
 
 
 def test_set_that_bounds_a_version_does_not_say_that_it_fixes_the_code() -> None:

@@ -11,7 +11,7 @@ from policy_values import package
 from sdists import info, sdist
 from test_proposals import tree
 
-from patchlock.catalogue.proposals import removed_interfaces
+from patchlock.catalogue.proposals import findings, removed_interfaces
 from patchlock.model.digests import sha256
 from patchlock.operations import _locked_needs
 from patchlock.patches.import_graph import Trees
@@ -71,6 +71,23 @@ def test_interface_that_a_built_library_takes_and_the_lock_lacks_is_found(tmp_pa
 
     (found,) = removed_interfaces.find(trees, {canonicalize_name("torchvision"): Version("0.19.1")})
     assert list(map(str, found.found)) == ["old-1.0/old/a.py:1: from torchvision.transforms import functional_tensor"]
+
+
+def test_what_a_package_does_as_a_program_is_no_use_of_an_app() -> None:
+    call = "torchaudio.load('test.wav')\n"
+    trees = Trees(
+        tree(
+            {
+                "x-1/x/__main__.py": f"import torchaudio\n{call}",
+                "x-1/x/a.py": f"import torchaudio\ndef f():\n    {call}if __name__ == '__main__':\n    {call}",
+            }
+        )
+    )
+
+    (found,) = removed_interfaces.of_packages(trees, {canonicalize_name("torchaudio"): Version("2.11.0")})
+
+    assert list(map(str, found.found)) == ["x-1/x/a.py:3: torchaudio.load('test.wav')"]
+    assert findings.stops(found) == "may stop a use"
 
 
 def test_removed_interface_tells_where_both_releases_show_it() -> None:

@@ -300,8 +300,13 @@ def _put(scratch: Path, root: Path, name: str, *, is_new: bool) -> Path:
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
-_STOPS = {"stops the start": "keeps it from starting", "stops the first use": "makes it fail at first use"}
+_STOPS = {
+    "stops the start": "keeps it from starting",
+    "stops the first use": "makes it fail at first use",
+    "may stop a use": "may fail where it is used",
+}
 """What a person reads for the words of `findings.STOPS`, which `--json` prints."""
+_DOUBTFUL = "may stop a use"
 
 
 def _report(
@@ -341,7 +346,7 @@ def _report(
     counts += [f"{more} for other profiles or of the lock"] if more else []
     lines.append(f"patches: {'; '.join(counts) or 'none'}")
     lines += [f"  {problem}" for problem in proposed.problems]
-    lines = [visible_name(line) for line in lines] + _of_lock(locked, file, proposed)
+    lines = [visible_name(line) for line in lines] + _of_lock(locked, proposed)
     lines += [
         f"  {one.profile} on {one.platform}: "
         + (_packages(one.packages) if one.packages else f"{'refused' if one.is_refused else 'no lock'}: {one.why}")
@@ -351,7 +356,13 @@ def _report(
     for edit in dict.fromkeys(edit for one in others for edit in one.edits):
         names = dict.fromkeys(one.profile for one in others if edit in one.edits)
         lines.append(f"added to it for {', '.join(names)}: {edit}")
-    lines += [visible_name(f"look at: {remark}") for remark in locked.proposal.remarks]
+    left = [
+        (stops, f"its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}")
+        for one in findings.ranked(proposal.issues)
+        if one.is_left and (stops := findings.stops(one)) in _STOPS
+    ]
+    doubtful = [told for stops, told in left if stops == _DOUBTFUL]
+    lines += [visible_name(f"look at: {remark}") for remark in (*locked.proposal.remarks, *dict.fromkeys(doubtful))]
     us = _launcher.own_command(_options.home())
     repeated = [*(["--catalogue", str(named)] if named is not None else []), *_output.given("source")]
     at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""
@@ -364,17 +375,14 @@ def _report(
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
     lines += ["", f"written: {file}"]
-    left = [
-        f"next: settle its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}"
-        for one in findings.ranked(proposal.issues)
-        if one.is_left and (stops := findings.stops(one)) in _STOPS
-    ]
-    lines += [visible_name(line) for line in [*dict.fromkeys(left)][:_SHOWN]]
+    certain = [f"next: settle {told}" for stops, told in left if stops != _DOUBTFUL]
+    lines += [visible_name(line) for line in [*dict.fromkeys(certain)][:_SHOWN]]
     if proposal.facts.launch.command == PLACEHOLDER:
         lines.append("next: settle the TODO of its [launch]: write there how it is started")
-    lines += [
-        f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}",
-    ]
+    way = _way(locked, f"remove {file.parent}, and propose it again")
+    lines.append(
+        f"next: {way}" if way else f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}"
+    )
     return lines
 
 
@@ -399,10 +407,7 @@ def _issue_lines(issue: Issue) -> list[str]:
     return [*lines, f"    (and {more} more; --json has all)"] if more > 0 else lines
 
 
-def _of_lock(locked: LockResult, file: Path, proposed: ProposalResult) -> list[str]:
-    from patchlock.model.errors import PolicyError
-
-    again = f"remove {file.parent}, and propose it again"
+def _of_lock(locked: LockResult, proposed: ProposalResult) -> list[str]:
     lines = [f"added to it: {edit}" for edit in locked.edits]
     if locked.error is None:
         return [*lines, f"lock: {locked.pair}: {_packages(locked.packages)}"]
@@ -413,9 +418,6 @@ def _of_lock(locked: LockResult, file: Path, proposed: ProposalResult) -> list[s
             f"no edit takes {name} out, with which it would resolve: {proposed.importers().told(name)}"
             for name in locked.stuck[0].kept
         ]
-        lines += ["", _hint(locked.stuck[0], again)] if not locked.attempts else []
-    elif isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
-        lines.append(f"{again} with `--solve`, which looks for what keeps the rules, and writes it into the proposal")
     if locked.attempts:
         lines += ["", "`--solve` has tried these and found no lock; none of it is in the proposal:"]
         lines += [f"  {attempt}" for attempt in locked.attempts]
@@ -424,6 +426,19 @@ def _of_lock(locked: LockResult, file: Path, proposed: ProposalResult) -> list[s
 
 def _packages(count: int) -> str:
     return f"{count} package{'' if count == 1 else 's'}"
+
+
+def _way(locked: LockResult, again: str) -> str:
+    """Say how a proposal without a lock may get one; "" where it has one, or where `--solve` has found none."""
+    from patchlock.model.errors import PolicyError
+
+    if locked.error is None or locked.attempts:
+        return ""
+    if locked.stuck is not None:
+        return _hint(locked.stuck[0], again)
+    if isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
+        return f"{again} with `--solve`, which looks for what keeps the rules, and writes it into the proposal"
+    return ""
 
 
 def _hint(found: Explanation, again: str) -> str:

@@ -87,10 +87,12 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     if "torch" in versions:
         proposal = onnx_builds.with_torch(proposal)
     proposal = _without_idle_sets(proposal, versions, trying)
+    trees = proposed.clone.trees
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
+    removed = removed_interfaces.find(trees, versions)
     if found:
-        files = import_graph.reached(*_program(proposal, proposed), proposed.clone.trees).files
-        kept = tuple(findings.at_start_of(issue, files) for issue in kept)
+        files = import_graph.reached(*_program(proposal, proposed), trees).files
+        kept, removed = (tuple(findings.of_program(one, files) for one in every) for every in (kept, removed))
     limits = python_limits.find(
         versions,
         trying.profile.python,
@@ -102,13 +104,12 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         *proposed.without_brought(proposal.remarks, versions),
         *run_time_installs.remarks(kept, versions),
     )
-    trees = proposed.clone.trees
     lacking = (
         *((_issue(missing, trying),) if missing else ()),
         *((_issue_of_builds(made),) if made else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
-        *removed_interfaces.find(trees, versions),
-        *removed_interfaces.find(
+        *removed,
+        *removed_interfaces.of_packages(
             Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions
         ),
     )

@@ -18,6 +18,7 @@ from patchlock.catalogue.proposals import (
     device_switches,
     documents,
     downloads,
+    findings,
     importers,
     launch_commands,
     module_names,
@@ -257,7 +258,9 @@ def _draft(
             wanted.catalogue.resource_names(),
             started=started,
         ),
-        issues=tuple(issue for _, issues in examined for issue in issues),
+        issues=tuple(
+            findings.of_program(issue, started) if commands else issue for _, issues in examined for issue in issues
+        ),
     )
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}

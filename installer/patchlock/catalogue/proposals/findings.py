@@ -62,6 +62,8 @@ class Issue:
     """What the proposal does about it; a clause."""
     is_at_start: bool = True
     """What is missing is imported as the app's modules are; otherwise it is missed where it is used."""
+    is_reached: bool = True
+    """The program comes to one of its files as it starts; otherwise nothing shows that it ever does."""
     is_slower: bool = False
     """The app works with it, on the CPU or slowly."""
     is_doubtful: bool = False
@@ -70,7 +72,7 @@ class Issue:
     """Nothing of the proposal does anything about it: the remedy is what a person has to do."""
 
 
-STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
+STOPS = ("stops the start", "stops the first use", "may stop a use", "slower", "cosmetic")
 """What an issue does, worst first."""
 _FIRST_USE = frozenset(
     [
@@ -91,19 +93,21 @@ _COSMETIC = frozenset({"pip-option", "torch-pin"})
 def stops(issue: Issue) -> str:
     """Say what an issue does where nobody does anything about it, one of `STOPS`."""
     if issue.name in _COSMETIC or issue.is_doubtful:
-        return STOPS[3]
+        return STOPS[4]
     if issue.name in _SLOWER or issue.is_slower:
+        return STOPS[3]
+    if not issue.is_reached:
         return STOPS[2]
     if issue.name in _FIRST_USE or not issue.is_at_start:
         return STOPS[1]
     return STOPS[0]
 
 
-def at_start_of(issue: Issue, reached: Collection[PurePosixPath]) -> Issue:
-    """Say of an issue of Python files whether it keeps a program from starting that comes to these files."""
+def of_program(issue: Issue, reached: Collection[PurePosixPath]) -> Issue:
+    """Say of an issue of Python files whether a program comes to any of them that comes to these as it starts."""
     paths = {one.path for one in issue.found}
     is_of_code = bool(paths) and all(path.suffix == ".py" for path in paths)
-    return dataclasses.replace(issue, is_at_start=False) if is_of_code and not paths & {*reached} else issue
+    return dataclasses.replace(issue, is_reached=not is_of_code or not paths.isdisjoint(reached))
 
 
 def ranked(issues: Iterable[Issue]) -> tuple[Issue, ...]:

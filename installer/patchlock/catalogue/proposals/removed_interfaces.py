@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.proposals.findings import Finding, Issue, excerpt
+from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
 
 _SKIPPED = re.compile(r"(?i)(?:^|/)(?:tests?|docs?|third_party|benchmarks?)/")
@@ -411,7 +413,19 @@ _MODULES: Mapping[str, str] = {"pillow": "PIL"}
 
 
 def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
-    """Say what code calls that is gone from the locked libraries: an app's, or that of what is built for it."""
+    """Say what an app's code calls that is gone from the locked libraries."""
+    return _issues(trees, versions)
+
+
+def of_packages(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
+    """Say it of the code of packages, of which an app may use any part; none where a module is run as a program."""
+    found = _issues(trees, versions, is_imported=True)
+    return tuple(dataclasses.replace(issue, is_reached=False) for issue in found)
+
+
+def _issues(
+    trees: Trees, versions: Mapping[NormalizedName, Version], *, is_imported: bool = False
+) -> tuple[Issue, ...]:
     rows = [
         row
         for row in _REMOVED
@@ -425,6 +439,8 @@ def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issu
         wanted = [row for row in rows if _word(row) in data]
         if not wanted or _SKIPPED.search(str(path)) or (module := trees.of(path)) is None:
             continue
+        if is_imported:
+            module = ast.Module(body=[] if path.name == "__main__.py" else _imported_part(module), type_ignores=[])
         for row, node in _found(module, wanted):
             text = excerpt(ast.unparse(node))
             places.setdefault(row, []).append(Finding(path=path, line=node.lineno, text=text))
@@ -438,6 +454,10 @@ def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issu
         )
         for row, found in places.items()
     )
+
+
+def _imported_part(module: ast.Module) -> list[ast.stmt]:
+    return [node for node in module.body if not (isinstance(node, ast.If) and import_graph.is_main(node.test))]
 
 
 def _module(row: RemovedInterface) -> str:
