@@ -82,9 +82,16 @@ def test_what_a_container_installs_is_named_without_tools() -> None:
 
 
 def test_what_the_readme_installs_with_pip_is_named() -> None:
-    text = "```bash\npip install -U voice[gpu]==2 onnxruntime\n$ python -m pip install ./x-1.whl voice\n```\n"
+    text = (
+        "# Voice\n```bash\npip install -U voice[gpu]==2 onnxruntime\n$ python -m pip install ./x-1.whl voice\n```\n"
+        "## Optional: faster\n```bash\npip install vllm==0.2.7\n```\n"
+    )
     found = documents.pip_packages(tree({"README.md": text, "docs/more.md": "`pip install clock`"}))
-    assert {name: place.line for name, place in found.items()} == {"voice": 2, "onnxruntime": 2}
+    assert [(str(one.requirement), one.found.line, one.is_optional) for one in found.values()] == [
+        ("voice[gpu]==2", 3, False),
+        ("onnxruntime", 3, False),
+        ("vllm==0.2.7", 8, True),
+    ]
 
 
 @pytest.mark.parametrize("table", ["project", "tool.poetry"])

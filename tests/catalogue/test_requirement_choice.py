@@ -102,7 +102,7 @@ def test_project_is_taken_where_people_are_told_to_install_it(readme: str, wante
 
 
 def test_what_another_file_of_the_app_asks_for_is_told() -> None:
-    setup = 'setup(install_requires=["a>=1", "b", "C==2", "d<3"])'
+    setup = 'setup(install_requires=["a>=1", "b", "C==2", "d<3", "e", "f", "g", "h"])'
     files = tree(
         {"setup.py": setup, "requirements.txt": "-r more.txt\na\nb==1\n", "more.txt": "c==2\n", "x/setup.py": setup}
     )
@@ -110,7 +110,7 @@ def test_what_another_file_of_the_app_asks_for_is_told() -> None:
     told = {
         name: requirement_choice.differences(taken, PurePosixPath(name), files) for name in ("setup.py", "x/setup.py")
     }
-    assert told == {"setup.py": "setup.py asks for a>=1, d<3", "x/setup.py": ""}
+    assert told == {"setup.py": "setup.py asks for a>=1, d<3, e, f, g, h", "x/setup.py": ""}
 
 
 def test_file_of_the_wanted_machine_is_taken() -> None:

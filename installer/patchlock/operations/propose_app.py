@@ -374,7 +374,7 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
     chosen = draft.requirements.why.partition(":")[0]  # the Dockerfile that installs what is taken, if one says so
     is_said = any(str(found.path) == chosen for found, _ in every)
     return tuple(
-        f"{found.path}:{found.line} installs {', '.join(left)} with apt: what the app cannot do without is a [[need]]"
+        f"{found.path}:{found.line} installs {', '.join(left)} with apt: add a [[need]] for each that the app needs"
         for found, names in every
         if (str(found.path) == chosen or not is_said) and (left := [name for name in names if name not in known])
     )
@@ -385,7 +385,10 @@ def _of_other_files(
 ) -> Iterator[str]:
     """Name what other files ask for that say what the app requires, and those taken do not."""
     for told in filter(None, (requirement_choice.differences(asked, one.path, files) for one in others)):
-        yield f"{told}, and {chosen.path} does not: what the app cannot do without is a patch"
+        yield (
+            f"{told}, and {chosen.path} does not: add a patch (add-requirement or set-requirement) for each that the "
+            "app needs"
+        )
 
 
 def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:
@@ -393,12 +396,12 @@ def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: 
     packages = {path.parent for path in clone.files if path.name == "__init__.py"}
     own = {canonicalize_name(one.name) for one in packages if one.parent not in packages}
     own.add(canonicalize_name(project_facts.name(clone.files)))
-    left = {name: at for name, at in documents.pip_packages(clone.documents).items() if name not in {*asked, *own}}
+    left = {name: one for name, one in documents.pip_packages(clone.documents).items() if name not in {*asked, *own}}
     imported = {module_names.distribution_of(one.top) for one in imports.all()} if left else set()
     return tuple(
-        f"{at.path}:{at.line} installs {name} with pip, which its code imports and no requirement asks for: what the "
-        "app cannot do without is a patch (add-requirement)"
-        for name, at in left.items()
+        f"{one.found.path}:{one.found.line} installs {one.requirement} with pip{', as optional' * one.is_optional}, "
+        "which its code imports and no requirement asks for: add it with a patch (add-requirement) if the app needs it"
+        for name, one in left.items()
         if name in imported
     )
 

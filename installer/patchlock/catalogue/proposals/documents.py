@@ -110,15 +110,31 @@ def apt_packages(files: Files) -> tuple[tuple[Finding, tuple[str, ...]], ...]:
     return tuple((place, names) for names, place in found.items())
 
 
-def pip_packages(files: Files) -> dict[NormalizedName, Finding]:
+@dataclass(frozen=True, kw_only=True)
+class PipPackage:
+    """What a README installs with pip by name."""
+
+    requirement: Requirement
+    found: Finding
+    is_optional: bool
+    """The heading or comment above it says so."""
+
+
+def pip_packages(files: Files) -> dict[NormalizedName, PipPackage]:
     """List what the README installs with pip by name, with the first place of each."""
-    found: dict[NormalizedName, Finding] = {}
+    found: dict[NormalizedName, PipPackage] = {}
     for line in told({path: data for path, data in files.items() if order(path)[0] == 0}):
         words = line.words[2:] if line.words[:2] in {("python", "-m"), ("python3", "-m")} else line.words
         if words[:2] in {("pip", "install"), ("pip3", "install")}:
             for word in words[2:]:
                 with contextlib.suppress(InvalidRequirement):
-                    found.setdefault(canonicalize_name(Requirement(word).name), line.found)
+                    wanted = Requirement(word)
+                    above = text(files[line.found.path]).splitlines()[: line.found.line - 1]
+                    heading = next((one for one in reversed(above) if one.lstrip().startswith("#")), "")
+                    package = PipPackage(
+                        requirement=wanted, found=line.found, is_optional="optional" in heading.lower()
+                    )
+                    found.setdefault(canonicalize_name(wanted.name), package)
     return found
 
 

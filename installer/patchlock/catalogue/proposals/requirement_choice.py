@@ -43,7 +43,6 @@ _UNREAD = (
     ("Pipfile", f"it is not read: {requirement_sources.OF_PIPFILE}"),
 )
 """Files and why they are not read."""
-_SHOWN = 5
 """Requirements in one sentence."""
 _SPELLED = {
     "colab": "Colab",
@@ -133,8 +132,7 @@ def differences(taken: Asked, path: PurePosixPath, files: Files) -> str:
         for one in every
         if name not in ours or (one.requirement.specifier and one.requirement.specifier not in ours[name])
     ]
-    more = f" and {len(theirs) - _SHOWN} more" if len(theirs) > _SHOWN else ""
-    return f"{path} asks for {', '.join(theirs[:_SHOWN])}{more}" if theirs else ""
+    return f"{path} asks for {', '.join(theirs)}" if theirs else ""
 
 
 def together(first: PurePosixPath, told: Iterable[Told], files: Files) -> tuple[PurePosixPath, ...]:
