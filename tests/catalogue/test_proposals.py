@@ -17,6 +17,7 @@ from patchlock.catalogue.proposals import (
     conda_packages,
     device_switches,
     documents,
+    fetched_programs,
     findings,
     importers,
     module_repairs,
@@ -658,6 +659,22 @@ def test_variable_that_switches_a_device_on_is_named(code: str, wanted: tuple[st
     assert device_switches.read(Trees(tree({"a.py": code, "tests/a.py": code, "examples/b.py": code}))) == tuple(
         f"upstream uses {one}" for one in wanted
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("os.chmod(file, 0o755)\n    subprocess.run([file, '-w'])\n", 4),
+        ("os.chmod(file, 0o755)\n    os.system(file)\n", 4),
+        ("os.chmod(file, 0o755)\n    subprocess.run(['ffmpeg', file])\n", None),
+        ("subprocess.run([file])\n", None),
+    ],
+)
+def test_program_that_the_code_fetches_and_runs_is_named(code: str, line: int | None) -> None:
+    code = f"def get(folder):\n    file = fetch('https://host.test/x/')\n    {code}"
+    files = {"a.py": code, "tests/a.py": code, "b.py": code.replace("https://host.test", "")}
+    says = "starts a program that the app seems to fetch when it runs, as https://host.test/x/ stands there: no lock covers"
+    assert fetched_programs.read(Trees(tree(files))) == ((f"a.py:{line} {says} that program",) if line else ())
 
 
 @pytest.mark.parametrize(
