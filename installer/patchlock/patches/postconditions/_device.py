@@ -14,6 +14,7 @@ from patchlock.patches.postconditions._answers import Answers, owner_of, unmatch
 from patchlock.patches.postconditions._for_libraries import only_for_libraries
 from patchlock.patches.postconditions._moved import stays
 from patchlock.patches.postconditions._newer_python import parse
+from patchlock.patches.postconditions._stored import is_kept
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
 _ASKED = re.compile(r"cuda(:\d*)?(%[dsi]|\{0?\})?")
@@ -59,7 +60,7 @@ class WithoutCuda:
     Attributes:
         device: the machine's device, as PyTorch calls it.
         always: CUDA may be there and is not to be taken.
-        precision: `single`: no half precision is asked for either.
+        precision: `single`: no half precision is asked for either, but for what is stored.
 
     Raises:
         ValueError: a field is not what it should be; one clause.
@@ -113,7 +114,7 @@ class WithoutCuda:
             lost = {*answers.lost(free, lambda one: bool(_unbearable(one, modules, functions)))} - spared
             yield from ((line, _CPU.format(kind)) for line in lost)
             with_cuda = [one for one in present.reached(tree.body, marked) if id(one.node) not in foreign]
-            lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, origins))
+            lines = unmatched(absent, reached, with_cuda, lost, lambda one: self._takes(one, present, modules, tree))
             yield from ((line, _ONLY_CUDA.format(kind)) for line in lines)
             yield from ((line, _STAYS.format(kind)) for line in stays(present, reached))
         if self.always:
@@ -121,15 +122,15 @@ class WithoutCuda:
         for place in reached:
             is_offered = id(place.node) in foreign and isinstance(place.parents[0], _DISPLAYS)
             if not is_offered:
-                yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules))
+                yield from ((place.node.lineno, why) for why in self._asks(place, absent, modules, tree))
 
-    def _takes(self, place: Around, machine: Machine, modules: set[str], origins: Mapping[str, str]) -> bool:
+    def _takes(self, place: Around, machine: Machine, modules: set[str], tree: ast.Module) -> bool:
         """Tell whether an expression takes CUDA, itself, by a name, or as one of several."""
         is_one = _is_asked(place.node) and isinstance(place.parents[0], _DISPLAYS)
-        is_taken = is_one or machine.is_cuda_by_name(place.node) or any(self._asks(place, machine, modules))
-        return is_taken and not _taker(place, origins)
+        is_taken = is_one or machine.is_cuda_by_name(place.node) or any(self._asks(place, machine, modules, tree))
+        return is_taken and not _taker(place, machine.origins)
 
-    def _asks(self, place: Around, machine: Machine, modules: set[str]) -> Iterator[str]:
+    def _asks(self, place: Around, machine: Machine, modules: set[str], tree: ast.Module) -> Iterator[str]:
         node, kind = place.node, machine.kind
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr="cuda")) if name_of(value).split(".")[-1] not in modules:
@@ -151,7 +152,7 @@ class WithoutCuda:
                     yield "it asks for a tensor type of CUDA"
             case ast.Constant(value="cuda") if kind in {"mps", "xpu"} and _switches_off(place):
                 yield _AUTOCAST.format(kind)
-            case _ if self.precision and _is_half(place) and not _is_off(place, machine):
+            case _ if self.precision and _is_half(place) and not (_is_off(place, machine) or is_kept(place, tree)):
                 yield "it asks for half precision"
             case _ if _is_asked(node) and self._is_request(place):
                 yield "it asks for a CUDA device"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patchlock.model.text_files import Edit
+from patchlock.patches.ops._device.stored import is_stored
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops.syntax import Module, item_ranges, last_name, parse_expression
 
@@ -177,15 +178,16 @@ _HALVES = {"float16", "half"}
 def to_single_precision(module: Module, spot: Spot) -> Change | None:
     """Give the change for `x.half()`, `torch.float16` or `compute_type="float16"`; `None` for anything else.
 
-    What is chosen beside `torch.float16` changes with it.
+    What is chosen beside `torch.float16` changes with it; what is only stored stays.
     """
     match spot.node, spot.parent:
         case ast.Attribute(attr="half") as attribute, ast.Call(args=[], keywords=[]) if spot.field == "func":
-            return rename_attribute(module, attribute, "float")
+            return None if is_stored(module.tree, attribute) else rename_attribute(module, attribute, "float")
         case ast.Attribute(value=ast.Name(id="torch"), attr="bfloat16", ctx=ast.Load()) as attribute, _:
             return rename_attribute(module, attribute, "float32") if _is_beside_half(spot) else None
         case ast.Attribute(value=ast.Name(id="torch"), attr=name, ctx=ast.Load()) as attribute, parent:
-            is_used = name in _HALVES and not _is_compared(spot) and not isinstance(parent, ast.Attribute)
+            is_given = name in _HALVES and not _is_compared(spot) and not isinstance(parent, ast.Attribute)
+            is_used = is_given and not is_stored(module.tree, attribute)
             return rename_attribute(module, attribute, "float32") if is_used else None
         case ast.Constant(value="float16") as constant, ast.keyword(arg=name) if name in _NAMES:
             return text(module, constant, "float32")

@@ -29,7 +29,7 @@ class DeviceLiterals:
         always: also where the file takes CUDA only after it has asked whether CUDA is there; for machines that have
             CUDA, or something like it, and shall not use it.
         precision: `single` turns half precision (`.half()`, `torch.float16`, `compute_type="float16"`) into single, as
-            the CPU bears half precision badly; empty: leave it.
+            the CPU bears half precision badly, but not what is only stored in it; empty: leave it.
         providers: what takes the place of ONNX Runtime's provider lists with `CUDAExecutionProvider`; empty: nothing.
 
     Raises:
