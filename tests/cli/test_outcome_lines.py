@@ -53,6 +53,12 @@ def test_summary_counts_files_and_keeps_what_has_not_gone_well() -> None:
     ]
 
 
+def test_a_patch_is_applied_where_it_changes_only_what_upstream_has_not_fixed() -> None:
+    part = outcome("device", KIND.PARTLY_FIXED, "c.py", 2)
+    assert outcome_summary((part,), is_done=True) == "device  applied in c.py"
+    assert outcome_summary((part,)) == "device  partly fixed in c.py"
+
+
 def test_plan_counts_patches_and_names_what_has_not_gone_well() -> None:
     more = (*OUTCOMES, outcome("lines", KIND.PARTLY_FIXED, "b.py", 2), outcome("old", KIND.FIXED_UPSTREAM, "f.py", 1))
     assert outcome_counts(more).splitlines() == [

@@ -312,7 +312,8 @@ def _word(outcome: Outcome, is_done: bool, is_own: bool) -> str:
         return "finds nothing"
     if outcome.kind is OutcomeKind.DRIFTED and outcome.detail.startswith(WAITS):
         return outcome.detail
-    return "applied" if is_done and outcome.kind is OutcomeKind.NEEDED else outcome.kind.shown
+    is_applied = is_done and outcome.kind in {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED}
+    return "applied" if is_applied else outcome.kind.shown
 
 
 def _where(outcome: Outcome) -> str:
