@@ -30,6 +30,7 @@ from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import RenameRequirement
 
+AV_WHY = "av 11 and 14.4.0 have no wheels; 19 dropped metadata_errors, which faster-whisper passes"
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 
 
@@ -506,6 +507,30 @@ def test_issue_of_files_that_a_program_does_not_come_to_may_never_be_met() -> No
     for issue, worst in ((old, "stops the start"), (dataclasses.replace(old, name="av-wheel"), "stops the first use")):
         told = [findings.stops(findings.of_program(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
         assert told == [worst, "may stop a use"]
+
+
+@pytest.mark.parametrize(
+    ("required", "stops", "means"),
+    [
+        (["av"], "cosmetic", "av 11 and 14.4.0 have no wheels"),
+        (["av==11.0"], "stops the first use", "av 11 and 14.4.0 have no wheels"),
+        (["av", "faster-whisper"], "stops the first use", AV_WHY),
+    ],
+    ids=["alone", "without-a-wheel", "with-what-fails"],
+)
+def test_version_of_av_is_told_as_what_it_does_to_the_app(required: list[str], stops: str, means: str) -> None:
+    places = {
+        one: LocatedRequirement(
+            requirement=Requirement(one), found=Finding(path=PurePosixPath("requirements.txt"), line=1, text=one)
+        )
+        for one in required
+    }
+    asked = {canonicalize_name(one.requirement.name): (one,) for one in places.values()}
+    known = shared_sets.Tree(files={}, asked=asked, imports=Imports({}, Trees({})), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([Catalogue(root=ROOT).shared("av-wheel")], known, Memoized())
+
+    assert (findings.stops(issue), issue.means) == (stops, means)
 
 
 def test_set_that_bounds_a_version_does_not_say_that_it_fixes_the_code() -> None:

@@ -31,6 +31,12 @@ Source: https://github.com/gradio-app/gradio/issues/10792; METADATA of gradio 5.
 _NEW_PYDANTIC = Version("2.11")
 """The first that writes it; who bounds pydantic below has nothing to fear, and versions for pydantic 1 need that."""
 
+_AV_WHEELS = Version("12")
+"""The first PyAV that the set allows."""
+
+_USERS_OF_AV = ("faster-whisper", "whisperx")
+"""What fails with PyAV 19."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocatedRequirement:
@@ -93,19 +99,30 @@ def _why_pkg_resources(tree: Tree) -> str:
     return pkg_resources_users.reason([*own, *(f"{one.name}{one.specifier}" for one in users)])
 
 
+def _is_av_doubtful(tree: Tree) -> bool:
+    """Tell whether PyAV alone is required, in versions that have wheels."""
+    own = tree.asked.get(canonicalize_name("av"), ())
+    return not tree.requires(*_USERS_OF_AV) and not any(_is_below(one.requirement, _AV_WHEELS) for one in own)
+
+
 CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
     pkg_resources_users.SET: lambda tree: (
         *tree.imported("pkg_resources"),
         *(one.found for one in _users_of_pkg_resources(tree)),
     ),
-    "av-wheel": lambda tree: tree.requires("av", "faster-whisper", "whisperx"),
+    "av-wheel": lambda tree: tree.requires("av", *_USERS_OF_AV),
     "pydantic-gradio": _old_gradio,
     # It only adds a file: an app asks it where a patch of the app's own says so.
     "compute-device": lambda _: (),
 }
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
-_REASONS: Mapping[str, Callable[[Tree], str]] = {pkg_resources_users.SET: _why_pkg_resources}
-"""Sets whose reason depends on what calls for them → that reason, a clause."""
+_REASONS: Mapping[str, Callable[[Tree], str]] = {
+    pkg_resources_users.SET: _why_pkg_resources,
+    "av-wheel": lambda tree: "" if tree.requires(*_USERS_OF_AV) else "av 11 and 14.4.0 have no wheels",
+}
+"""Sets whose reason depends on what calls for them → that reason, a clause; "" for the set's own."""
+_DOUBTFUL: Mapping[str, Callable[[Tree], bool]] = {"av-wheel": _is_av_doubtful}
+"""Sets that may do nothing for what calls for them → whether that is so."""
 _BEGINS: Mapping[str, tuple[NormalizedName, Version]] = {
     "torch-load-weights-only": (canonicalize_name("torch"), Version("2.6")),
 }
@@ -189,8 +206,10 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
     issues = []
     if failing or called or asked:
         whys = list(dict.fromkeys(site.why for site in failing)) or [one.patches[0].why if one.patches else one.title]
-        means = _REASONS[one.name](tree) if one.name in _REASONS else "; ".join(whys)
-        issues.append(_issue(one, means, {*called, *asked, *(site.found for site in failing)}))
+        means = (_REASONS[one.name](tree) if one.name in _REASONS else "") or "; ".join(whys)
+        made = _issue(one, means, {*called, *asked, *(site.found for site in failing)})
+        is_doubtful = one.name in _DOUBTFUL and _DOUBTFUL[one.name](tree)
+        issues.append(dataclasses.replace(made, is_doubtful=is_doubtful))
     for kind in filter(None, (slower, doubtful)):
         whys = list(dict.fromkeys(site.why for site in kind))
         made = _issue(one, "; ".join(whys), {site.found for site in kind})
