@@ -317,7 +317,6 @@ def _report(
     others: tuple[OtherLock, ...],
     downloads: list[str],
 ) -> list[str]:
-    from patchlock.catalogue import agreement
     from patchlock.catalogue.proposals import findings
     from patchlock.catalogue.proposals.launch import PLACEHOLDER
     from patchlock.patches.outcomes import counted
@@ -363,27 +362,37 @@ def _report(
     ]
     doubtful = [told for stops, told in left if stops == _DOUBTFUL]
     lines += [visible_name(f"look at: {remark}") for remark in (*locked.proposal.remarks, *dict.fromkeys(doubtful))]
-    us = _launcher.own_command(_options.home())
-    repeated = [*(["--catalogue", str(named)] if named is not None else []), *_output.given("source")]
-    at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""
-    pair = f"{proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
+    at = _repeated(named)
+    if not others:
+        us = _launcher.own_command(_options.home())
+        told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
+        lines.append(f"other profiles: {told}")
+    certain = [told for stops, told in left if stops != _DOUBTFUL]
+    settle = [visible_name(f"settle {told}") for told in [*dict.fromkeys(certain)][:_SHOWN]]
+    if proposal.facts.launch.command == PLACEHOLDER:
+        settle.append("settle the TODO of its [launch]: write there how it is started")
+    return [*lines, "", f"written: {file}", *(f"next: {one}" for one in (*settle, _last_step(locked, file, named, at)))]
+
+
+def _repeated(named: Path | None) -> str:
+    """Repeat the options that a later command needs."""
+    words = [*(["--catalogue", str(named)] if named is not None else []), *_output.given("source")]
+    return f" {without_secrets(command_lines.joined(words))}" if words else ""
+
+
+def _last_step(locked: LockResult, file: Path, named: Path | None, at: str) -> str:
+    """Say how to go on with a proposal once its TODOs are settled, or what may give it a lock."""
+    from patchlock.catalogue import agreement
+
+    if way := _way(locked, f"remove {file.parent}, and propose it again"):
+        return way
+    pair = f"{locked.proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
     verb = "lock" if locked.error is not None else "install"
     then = [f"patch diff {pair}", f"{verb} {pair}"]
     if verb == "install" and named is not None and not agreement.is_trusted(named, _options.home()):
         then.insert(1, f"trust {command_lines.joined([str(named)])}")
-    if not others:
-        told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
-        lines.append(f"other profiles: {told}")
-    lines += ["", f"written: {file}"]
-    certain = [f"next: settle {told}" for stops, told in left if stops != _DOUBTFUL]
-    lines += [visible_name(line) for line in [*dict.fromkeys(certain)][:_SHOWN]]
-    if proposal.facts.launch.command == PLACEHOLDER:
-        lines.append("next: settle the TODO of its [launch]: write there how it is started")
-    way = _way(locked, f"remove {file.parent}, and propose it again")
-    lines.append(
-        f"next: {way}" if way else f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}"
-    )
-    return lines
+    us = _launcher.own_command(_options.home())
+    return f"read it through, then {' and '.join(f'`{us} {one}`' for one in then)}"
 
 
 def _download_lines(downloads: Sequence[Download], sizes: Mapping[str, int]) -> list[str]:
