@@ -279,6 +279,22 @@ def test_patch_that_now_takes_an_older_version_than_upstreams_is_named_as_the_co
     assert _pair(patchlock(*lock_here("--json")))["warnings"] == []
 
 
+def test_older_major_version_because_of_what_others_require_is_told(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    made = [wheel(world.wheels, "beta", one) for one in ("1.5", "3.0")]
+    made.append(wheel(world.wheels, "epsilon", "1.0", requires=("beta<2",)))
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
+    told = (
+        "beta is locked in 1.5, and was in 3.0 before, because of what other packages require now; `patchlock why mini "
+        "beta --profile tiny --alternatives` says which"
+    )
+    for more, warnings in (("", []), ("epsilon\n", [told]), ("epsilon\n", []), ("", []), ("beta<2\n", [])):
+        (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta\n{more}".encode())
+        world.name_commit(tmp_path)
+        assert _pair(patchlock(*lock_here("--json")))["warnings"] == warnings, more
+
+
 @pytest.mark.parametrize("as_of", ["2026-01-31T02:00:00.5+02:00", "2026-01-30"], ids=["zone", "day"])
 def test_time_with_another_zone_and_day_are_written_in_utc(world: World, patchlock: Patchlock, as_of: str) -> None:
     done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", as_of)

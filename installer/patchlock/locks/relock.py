@@ -103,7 +103,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         lock = patched_distributions.substitute_wheels(wanted, lock)
     lockfile.require_addresses(lock, request.lock_name, local=request.local_addresses)
     before = current(request)
-    notices = (*lock.notices, *frozen, *locks_request.idle_patches(request, asked))
+    notices = (*lock.notices, *frozen, *locks_request.idle_patches(request, asked), *_set_back(before, lock, wanted))
     if before is not None and before.provenance.commit != asked.snapshot.commit:
         notices += locks_request.lowering_patches(request, asked, before.provenance.commit)
     if any(package.why.endswith("sdist") for package in lock.packages):
@@ -111,6 +111,29 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
 
         notices += sdist_declarations.failing_builds(lock.packages, request.cache)
     return keep_resolver(before, dataclasses.replace(lock, notices=notices))
+
+
+def _set_back(before: Lock | None, lock: Lock, order: ResolutionInputs) -> tuple[str, ...]:
+    """Name what the app asks for and gets in an older major version than before, though nothing forbids that one."""
+    listed = [line.requirement for _, line in order.asked.requirements()]
+    bounds = [*listed, *(rule.requirement for rule in (*order.rules.constraints, *order.rules.overrides))]
+    was = {package.name: package.version for package in before.packages} if before else {}
+    found = []
+    for package in lock.packages:
+        old = was.get(package.name, package.version)
+        own = [one for one in bounds if canonicalize_name(one.name) == package.name]
+        is_asked = any(canonicalize_name(one.name) == package.name for one in listed)
+        if (
+            is_asked
+            and package.version.major < old.major
+            and all(one.specifier.contains(old, prereleases=True) for one in own)
+        ):
+            found.append(
+                f"{package.name} is locked in {package.version}, and was in {old} before, because of what other "
+                f"packages require now; `patchlock why {order.app.name} {package.name} --profile {order.profile.name} "
+                "--alternatives` says which"
+            )
+    return tuple(found)
 
 
 def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:
