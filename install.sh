@@ -35,7 +35,7 @@ build() ( # beside, and renamed into place when complete: others may build the s
     unset PYTHONPATH PIP_CONSTRAINT PIP_PREFIX UV_CONSTRAINT UV_BUILD_CONSTRAINT UV_EXCLUDE_NEWER UV_PROJECT
     find "$cache" -maxdepth 1 -name 'tool-*.??????' -mtime +1 -exec rm -rf {} + # what a killed one left
     [ -x "$tool/complete" ] || [ ! -e "$tool" ] || mv "$tool" "$work/incomplete"
-    [ ! -f "$archive" ] || cp "$archive" "$work/uv.tgz"
+    [ "${UV_OFFLINE-}" ] || unset UV_OFFLINE; [ ! -f "$archive" ] || cp "$archive" "$work/uv.tgz" # "" is invalid to uv
     { cp "$lock" "$work/lock.txt" && cd "$work"; } || fail "cannot write $work (see $log): set PATCHLOCK_CACHE_DIR"
     { [ -z "$archive" ] && { uv_on_path || uv_from_index; }; } || uv_from_archive
     python=$("$uv" python find --system 'cpython>=3.11,<3.15') && python=$(readlink -f "$python") || python=3.12

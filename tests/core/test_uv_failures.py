@@ -255,3 +255,12 @@ def test_a_python_that_does_not_come_is_no_index(tmp_path: Path, monkeypatch: py
     with pytest.raises(NetworkError) as caught:
         uv.run("python", "install", "--no-config", "3.11", cwd=tmp_path, installing=True)
     assert str(caught.value).startswith("the server that has Python does not answer (http://127.0.0.1:9)")
+
+
+def test_empty_variable_is_an_unset_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As templates of CI systems leave them."""
+    for name in ("UV_OFFLINE", "UV_NATIVE_TLS", "UV_HTTP_TIMEOUT", "UV_DEFAULT_INDEX", "UV_FIND_LINKS"):
+        monkeypatch.setenv(name, "")
+    (tmp_path / "none.txt").touch()
+    words = ("pip", "compile", "none.txt", "--no-config", "--no-header", "-q")
+    assert uv.run(*words, cwd=tmp_path, installing=True).text == ""

@@ -75,6 +75,7 @@ def test_another_lock_and_another_module(checkout: Checkout) -> None:
         {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONOPTIMIZE": "2"},
         {"VIRTUAL_ENV": "/nonexistent", "CONDA_PREFIX": "/nonexistent"},
         {"UV_PYTHON": "2.7", "UV_SYSTEM_PYTHON": "1"},
+        {"UV_OFFLINE": ""},
         {"UV_CONSTRAINT": "/nonexistent", "UV_BUILD_CONSTRAINT": "/nonexistent", "UV_OVERRIDE": "/nonexistent"},
         {"UV_EXCLUDE_NEWER": "2001-01-01", "UV_PROJECT": "/nonexistent", "UV_NO_BINARY": "1"},
         {"PATCHLOCK_CACHE_DIR": "relative cache"},

@@ -107,10 +107,10 @@ def version() -> str:
 
 def _environment(installing: bool) -> dict[str, str]:
     kept = _OF_THE_MACHINE + (_OF_INSTALLING if installing else ())
-    env = {
+    env = {  # an empty variable is an unset one, which uv says of few
         name: value
         for name, value in process.environment().items()
-        if not name.startswith("UV_") or name in kept or _CREDENTIALS.fullmatch(name)
+        if not name.startswith("UV_") or (name in kept and value) or _CREDENTIALS.fullmatch(name)
     }
     return env | {"UV_NO_PROGRESS": "1", "NO_COLOR": "1"} | ({} if installing else _NO_BUILD)
 
@@ -123,7 +123,7 @@ def run(
     Args:
         arguments: as on uv's command line.
         cwd: a folder without a project.
-        installing: whether files are pinned by hash, so that further sources are welcome.
+        installing: whether files are fetched that are pinned by hash, so that further sources are welcome.
         timeout: seconds; None waits for ever.
         keep_open: see `process.run`.
 
@@ -176,7 +176,7 @@ def watch(
     Args:
         arguments: as on uv's command line.
         cwd: a folder without a project.
-        installing: whether files are pinned by hash, so that further sources are welcome.
+        installing: whether files are fetched that are pinned by hash, so that further sources are welcome.
         tell: called with each line.
         keep_open: see `process.run`.
 
