@@ -88,7 +88,7 @@ def test_wheels_that_nobody_could_look_into_are_told_once(
     assert offline.notices == (clause.format("the network is switched off"),)
 
 
-@pytest.mark.parametrize("place", ["wheelhouse", "server"])
+@pytest.mark.parametrize("place", ["wheelhouse", "server", "links"])
 def test_one_lock_is_installed_from_anywhere(
     world: World, asked: Request, patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -98,12 +98,14 @@ def test_one_lock_is_installed_from_anywhere(
     shutil.copytree(world.wheels, house)
     with serving(pages, world.wheels, prefix="/pypi", user="anna", password="s3cret") as address:
         env = {"UV_CACHE_DIR": str(tmp_path / "cold")}
-        if place == "wheelhouse":
-            pages.rename(tmp_path / "no-index")
-            env |= {"UV_FIND_LINKS": str(house), "UV_DEFAULT_INDEX": (tmp_path / "nothing").as_uri()}
-            (tmp_path / "nothing").mkdir()
-        else:
+        if place == "server":
             env |= {"UV_DEFAULT_INDEX": address, "UV_OFFLINE": "0"}
+        else:
+            pages.rename(tmp_path / "no-index")
+            links = {"wheelhouse": str(house), "links": address.removesuffix("simple") + "files/"}[place]
+            env |= {"UV_FIND_LINKS": links, "UV_DEFAULT_INDEX": (tmp_path / "nothing").as_uri()}
+            env |= {"UV_OFFLINE": "0"} if place == "links" else {}
+            (tmp_path / "nothing").mkdir()
         done = patchlock("install", "mini", env=env)
     assert done.returncode == 0, done.stderr
     assert "s3cret" not in done.stdout + done.stderr

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 SLOW = 2.5
 """Seconds; tests let uv wait for one."""
@@ -75,6 +75,8 @@ def failing(kind: str) -> Iterator[str]:
 def serving(index: Path, files: Path, *, prefix: str, user: str = "", password: str = "") -> Iterator[str]:
     """Serve the pages of a `file://` index and its files below a path, and give the address, with the password.
 
+    Beside it, `files/` is one page with links to all files, without their hashes.
+
     Args:
         index: a folder with a page for each project, whose links lead to files of `files`.
         files: the folder of these files.
@@ -91,7 +93,10 @@ def serving(index: Path, files: Path, *, prefix: str, user: str = "", password: 
                 return
             kind, _, name = unquote(self.path).removeprefix(prefix).strip("/").partition("/")
             path = index / name.strip("/") / "index.html" if kind == "simple" else files / name
-            if not path.is_file():
+            if kind == "files" and not name:
+                links = "".join(f'<a href="{quote(file.name)}">{file.name}</a>' for file in sorted(files.iterdir()))
+                self._answer(200, links.encode())
+            elif not path.is_file():
                 self._answer(404, b"no")
             elif kind == "simple":
                 self._answer(200, path.read_text().replace(files.as_uri(), f"{prefix}/files").encode())

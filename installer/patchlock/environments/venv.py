@@ -168,7 +168,9 @@ def _install(
     (folder / name).write_text(lines, encoding="utf-8", newline="\n")
     base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
     cache = ("--no-cache",) if distrust else ()
-    uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=True, tell=tell, keep_open=[lock])
+    # uv may prefer what a page of UV_FIND_LINKS has to the same file on this machine.
+    asks = file == _INDEX
+    uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=asks, tell=tell, keep_open=[lock])
 
 
 def recreate(folder: Path, *, lock: int) -> None:
