@@ -73,7 +73,7 @@ def test_file_that_the_index_has_lost_is_named(locked: World, face: Face, tmp_pa
     done = face("export", "mini", "--format", "pylock", "-o", "pylock.toml")
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "error[download]: the package index does not have files of the lock: they were deleted"
+        f"error[download]: the package index does not have files of the lock ({page.parent.parent.as_uri()}); "
     )
     assert "beta" in done.stderr
     assert not (tmp_path / "pylock.toml").exists()

@@ -90,11 +90,11 @@ def fill(locked: World, empty: Path, tmp_path: Path) -> Fill:
         cache=tmp_path / "cache",
     )
 
-    def run(meanwhile: Callable[[], None] = lambda: None) -> Told:
+    def run(meanwhile: Callable[[], None] = lambda: None, told: Told | None = None) -> Told:
         lock, _ = read_lock(request)
         meanwhile()
         folder = request.installation.environments / str(len(list(request.home.glob("*/*/*"))))
-        told = Told()
+        told = told or Told()
         shutil.copytree(empty, folder, symlinks=True)
         with (tmp_path / "held").open("w") as held:
             environments_fill.fill(request, lock, folder, told, held.fileno())
@@ -382,8 +382,17 @@ def test_file_that_nobody_gets_is_named_with_its_host(depot: Depot, fill: Fill) 
 
 def test_index_that_lost_a_file_is_told(depot: Depot, fill: Fill) -> None:
     del depot.files[BETA]
-    with pytest.raises(DownloadError, match="the package index does not have files of the lock"):
-        fill()
+    told = Told()
+    with pytest.raises(DownloadError) as found:
+        fill(told=told)
+    assert told.notes == [
+        "uv downloads 3 packages itself, without progress: the package index does not have files of the lock"
+    ]
+    assert str(found.value).splitlines()[0] == (
+        f"the package index does not have files of the lock ({depot.index}); complete the mirror, or name an "
+        "index that has them with UV_DEFAULT_INDEX; if they were deleted everywhere, and the catalogue is your own, "
+        "regenerate the lock with `patchlock lock`"
+    )
 
 
 # --- room -------------------------------------------------------------------------------------------------------------

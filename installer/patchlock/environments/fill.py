@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from patchlock.model.progress import Progress
 
 
+_NAMED = 2
+"""Packages that a note names; of more it tells the number."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Filling:
     """One environment that is being filled."""
@@ -234,8 +238,9 @@ def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
     has_sdists = any(_missing_wheels.is_sdist(p) for p in job.lock.packages if p.name not in local)
     refused = _missing_wheels.fetch(job.request, job.lock, job.folder, local, job.afresh, job.say, job.tell)
     for error in dict.fromkeys(refused.values()):
-        names = ", ".join(sorted(name for name, one in refused.items() if one is error))
-        job.progress.note(f"uv downloads {names} itself, without progress: {error.what}")
+        names = sorted(name for name, one in refused.items() if one is error)
+        what = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} packages"
+        job.progress.note(f"uv downloads {what} itself, without progress: {error.what}")
     try:
         job.sync({**local, **_kept(job.lock.packages, job.request.cache)}, offline=not has_sdists and not refused)
     except (DiskFullError, HashMismatchError):

@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from patchlock.core import uv
 from patchlock.locks.exports.pylock import Located
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import DownloadError, UnsatisfiableError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
@@ -107,11 +108,14 @@ def offered(
         return dict(_files(answer, folder))
 
 
-def _gone(missing: list[str] | tuple[str, ...]) -> DownloadError:
+def _gone(missing: Iterable[str]) -> DownloadError:
+    from patchlock.distributions import index_client
+
     return DownloadError(
-        "the package index does not have files of the lock: they were deleted or replaced, or it is another index",
-        where="the package index",
-        remedy="regenerate the lock with `patchlock lock`, or name the index that has them with UV_DEFAULT_INDEX",
+        "the package index does not have files of the lock",
+        where=without_secrets(index_client.address()),
+        remedy="complete the mirror, or name an index that has them with UV_DEFAULT_INDEX; "
+        "if they were deleted everywhere, and the catalogue is your own, regenerate the lock with `patchlock lock`",
         evidence=missing,
     )
 
