@@ -225,6 +225,18 @@ def test_outdated_asks_upstream(locked: World, face: Face) -> None:
     assert (told["app"], told["profile"], told["newer_lock"]) == ("mini", "tiny", False)
 
 
+def test_upstream_that_cannot_be_asked_is_not_called_up_to_date(locked: World, face: Face) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    about = locked.app.read_text(encoding="utf-8")
+    locked.app.write_text(about.replace('embedded = "upstream"', 'url = "http://127.0.0.1:9/mini"'), encoding="utf-8")
+    done = face("outdated")
+    assert done.returncode == 3
+    assert done.stdout == "mini on tiny  not known: branch main cannot be looked up\n"
+    assert re.search(r"^upstream +1 installed, 0 out of date, 1 not known \(", done.stderr, re.MULTILINE)
+    answer = face("outdated", "--json")
+    assert (answer.returncode, json.loads(answer.stdout)["error"]["code"]) == (3, "not-checked")
+
+
 def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     other = tmp_path / "other"

@@ -152,21 +152,27 @@ def _failed_data(found: FailedVerify) -> dict[str, object]:
 
 @click.command("outdated")
 @_options.common
-def outdated_command(catalogue: Path | None, as_json: bool) -> None:
+def outdated_command(catalogue: Path | None, as_json: bool) -> int:
     """Show which installed apps have something newer.
+
+    Ends with 3 if an upstream could not be asked.
 
     \b
     Example:
       patchlock outdated
       patchlock update --all
     """
+    from patchlock.model.errors import EXIT_NOT_CHECKED, NotCheckedError
     from patchlock.operations import outdated
 
     progress = _progress.progress(as_json)
     with progress.stage("upstream"):
         found = outdated.look(_options.home(), _options.checked_root(catalogue), progress.say)
         old = [one for one in found if one.is_outdated]
-        progress.say(f"{len(found)} installed, {len(old)} out of date")
+        unknown = [f"{_name(one.state)}: {one.failure}" for one in found if one.failure]
+        progress.say(
+            f"{len(found)} installed, {len(old)} out of date" + (f", {len(unknown)} not known" if unknown else "")
+        )
     if as_json:
         data = [
             {
@@ -179,8 +185,12 @@ def outdated_command(catalogue: Path | None, as_json: bool) -> None:
             }
             for one in found
         ]
-        _output.succeed("outdated", {"installed": data})
-        return
+        error = NotCheckedError(
+            "an upstream could not be asked, so whether it is newer is not known",
+            remedy="check the connection, then run the same command again",
+            evidence=unknown,
+        )
+        return _output.succeed("outdated", {"installed": data}, error if unknown else None)
     rows = []
     for one in found:
         pair = f"{one.state.installation.app} --profile {one.state.installation.profile}"
@@ -196,3 +206,4 @@ def outdated_command(catalogue: Path | None, as_json: bool) -> None:
             rows.append((_name(one.state), "\n".join(lines)))
     nothing = "Everything is up to date." if found else "Nothing is installed."
     _output.echo(_output.rows(rows, indent=0) if rows else nothing)
+    return EXIT_NOT_CHECKED if unknown else 0
