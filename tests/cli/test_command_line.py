@@ -91,14 +91,13 @@ def test_version(patchlock: Patchlock) -> None:
     assert patchlock("--version").stdout == f"patchlock {version[1]}\n"
 
 
-def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patchlock) -> None:
+def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patchlock, tmp_path: Path) -> None:
     code = (
         "import sys, patchlock.catalogue.reader as c; c.find = lambda *_: 1 / 0\n"
         "from patchlock.cli import main; sys.exit(main(['matrix']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=patchlock.env(), check=False
-    )
+    env = patchlock.env({"TMPDIR": str(tmp_path), "TEMP": str(tmp_path)})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 2
     found = re.fullmatch(
         r"error\[bug\]: internal error in patchlock: ZeroDivisionError: division by zero \((.+)\); "
@@ -106,6 +105,7 @@ def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patc
         done.stderr,
     )
     assert found is not None
+    assert Path(found[1]).parent == tmp_path
     assert "ZeroDivisionError" in Path(found[1]).read_text(encoding="utf-8")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -332,14 +333,15 @@ def test_error_in_a_further_pair_costs_no_draft(
         return resolve(request, kept)
 
     monkeypatch.setattr(relock, "resolve", fail)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a report of the mistake goes there
     where = tmp_path / "x"
     done = face("new-app", URL, "--source", str(clone), "--into", str(where), "--profile", "all")
     file = where / "patches/mini-voice/app.toml"
     assert done.returncode == 2
     assert f"written, without locks: {file}\n" in done.stderr
     assert not (where / "lockfiles").exists()
-    monkeypatch.undo()
-    monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+    assert list(tmp_path.glob("patchlock-bug-*.txt"))
+    monkeypatch.setattr(relock, "resolve", resolve)
     words = ("--profile", "cpu", "--catalogue", str(where), "--source", str(clone))
     assert face("lock", "mini-voice", *words).returncode == 0
 
