@@ -136,7 +136,10 @@ def _named(
             _tools.require([missing], what, env["PATH"])
         except ProgramMissingError as program:
             return ProgramMissingError(program.what, where=str(log), remedy=program.remedy, evidence=last)
-    remedy = "read the log; a recipe can set variables, patch the source or name a program that is missing"
+    remedy = (
+        "read the log, remove the cause and run the same command again; the catalogue's author can set variables, "
+        "patch the source or name a program that is missing with a [[recipe]]"
+    )
     if _WANTS_NETWORK.search(words):
         remedy = "a build has no network: what it wants must be in its source, or pinned as a build requirement"
     elif _NO_HEADER.search(words):
