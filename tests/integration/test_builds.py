@@ -240,6 +240,7 @@ def test_real_sdists_are_locked_without_running_them_and_built_with_pinned_tools
         venv.create(folder, request.profile.python, lock=held.fileno())
         builds = rules_of(request).source_builds
         lock, constraints = lockfile.parse(path.read_text(), path.name), request.catalogue.build_path(path)
-        venv.sync(folder, path, lock, {}, builds, constraints, tell=lambda _: None, lock=held.fileno())
+        venv.keep_lock(folder, path, lock, constraints)
+        venv.sync(folder, lock, {}, builds, tell=lambda _: None, lock=held.fileno())
     assert list(folder.glob("**/site-packages/docopt.py"))
     assert list(folder.glob("**/site-packages/antlr4/__init__.py"))

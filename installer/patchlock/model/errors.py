@@ -475,14 +475,14 @@ def similar(name: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    folded = {word.lower(): word for word in known}
-    name, words = name.lower(), sorted(folded)
+    words = sorted(known)
     near = [word for word in words if word.startswith(name)] or [word for word in words if name in word]
     if not near or len(name) < _PART:  # what begins otherwise is more often another word, as gpu and cpu
         near = difflib.get_close_matches(name, words, n=1, cutoff=0.7) or difflib.get_close_matches(
             name, [word for word in words if word[:1] == name[:1]], n=1, cutoff=0.5
         )
-    quoted = " or ".join(f'"{folded[word]}"' for word in near[:3])
+    near = near or [word for word in words if word.lower().startswith(name.lower())]  # written in capitals
+    quoted = " or ".join(f'"{word}"' for word in near[:3])
     return f"did you mean {quoted}?" if near else ""
 
 
