@@ -546,7 +546,7 @@ def test_patch_that_fails_in_a_merge_tells_of_the_merge(clone: Path, upstream: P
     _merge(clone)
     with pytest.raises(PatchError) as caught:
         clone_patches.apply(trees.open_tree(clone), ONE, clone.parent / "cache")
-    told = (
-        f"; your `git merge` is not done, and its conflicts stand in other.py: `git -C {clone} merge --abort` goes back"
+    assert caught.value.remedy == (
+        "your `git merge` is not done, and its conflicts stand in other.py: correct the patch and run this again, end the "
+        f"merge first, or go back with `git -C {clone} merge --abort`"
     )
-    assert caught.value.remedy.endswith(told)

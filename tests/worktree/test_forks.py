@@ -191,6 +191,44 @@ def test_undo_says_what_the_commit_has_once_its_conflict_is_resolved(clone: Path
     assert [read(fresh, name) for name in ("app", "a", "b")] == [FILE] * 3
 
 
+def test_undo_finds_the_patches_of_a_clone_that_has_another_name_now(clone: Path, upstream: Path) -> None:
+    _patched_fork(clone, upstream)
+    fresh, renamed = clone.parent / "fresh", clone.parent / "renamed"
+    git(clone.parent, "clone", "-q", str(clone), str(fresh))
+    apply(fresh, _own(fresh))
+    fresh.rename(renamed)
+    assert undo(renamed) == STILL
+    assert [read(renamed, name) for name in ("app", "a", "b")] == [FILE] * 3
+
+
+def _merge_with_conflicts(clone: Path, upstream: Path) -> None:
+    _patched_fork(clone, upstream)
+    theirs = FILE.replace("line4 = 4", "line4 = 44")
+    commit(upstream, a=theirs, b=theirs)
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+
+
+def test_patch_that_waits_for_the_end_of_a_merge_is_not_called_applied(clone: Path, upstream: Path) -> None:
+    _merge_with_conflicts(clone, upstream)
+    git(clone, "checkout", "-q", "--theirs", "a.py")
+    git(clone, "add", "a.py")
+    done = apply(clone, _own(clone))
+    assert ("choose()" in read(clone, "a"), "choose()" in read(clone, "b")) == (False, True)
+    assert {one.patch: one.detail for one in done.outcomes}["a"] == "waits for the end of your merge: a.py"
+    git(clone, "-c", "core.editor=true", "merge", "--continue")
+    assert {one.detail for one in apply(clone, _own(clone)).outcomes} == {""}
+    assert "choose()" in read(clone, "a")
+
+
+def test_nothing_is_left_out_in_the_middle_of_a_merge(clone: Path, upstream: Path) -> None:
+    _merge_with_conflicts(clone, upstream)
+    with pytest.raises(GitFirstError, match="so nothing was changed"):
+        clone_patches.apply(
+            trees.open_tree(clone), dataclasses.replace(_own(clone), skipped=("app",)), clone.parent / "cache"
+        )
+    assert read(clone) == PATCHED
+
+
 @pytest.mark.parametrize("profile", ["cpu", "metal"])
 @pytest.mark.parametrize("moves_on", [False, True], ids=["at-once", "after-a-commit"])
 def test_clone_that_is_given_the_rest_of_its_history_is_patched_anew(

@@ -41,7 +41,7 @@ class OutcomeKind(enum.Enum):
         return {"fixed upstream": "already fixed", "gone": "not needed here"}.get(self.value, self.value)
 
 
-NOTHING, WAITS, WITH_EDITS = "nothing there needs it", "waits for the conflict in", "with your edits"
+NOTHING, WAITS, WITH_EDITS = "nothing there needs it", "waits for", "with your edits"
 OTHERWISE = "in your file"
 """Details of an outcome: of a patch that is gone; the beginning of one where both sides of a conflict stand in the
 file, and of one whose place is as we left it in a file that the user has edited."""

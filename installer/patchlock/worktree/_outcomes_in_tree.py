@@ -9,15 +9,21 @@ from pathlib import PurePosixPath
 from patchlock.model.patch import OTHERWISE, WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.outcomes import LEFT_AS_IT_IS
-from patchlock.worktree import _snapshot, move, trees
+from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS
+from patchlock.worktree import _branch_state, _snapshot, move, trees
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_files import PatchSet
 
 
 def in_tree(
-    tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator, marked: Iterable[PurePosixPath] = ()
+    tree: Tree,
+    wanted: PatchSet,
+    patched: Patched,
+    evaluator: Evaluator,
+    marked: Iterable[PurePosixPath] = (),
+    *,
+    is_done: bool = False,
 ) -> tuple[Outcome, ...]:
     """Say how each patch stands in the working tree.
 
@@ -27,14 +33,23 @@ def in_tree(
         patched: what they make of upstream's files.
         evaluator: whom to ask.
         marked: files with conflict markers that no move knows of.
+        is_done: the patches were just put there; those of a file that is still upstream's wait for git.
     """
     paths = [wanted.directory / change.path for change in patched.changes]
     gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
     names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
     conflicts = {*move.open_conflicts(tree), *marked}
     left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
-    return tuple(
+    found = (
         _in_tree(tree, wanted, patched, outcome, names, left_out, conflicts, evaluator) for outcome in patched.outcomes
+    )
+    git_name = _branch_state.unfinished(tree.repository)[0] if is_done and tree.is_clone else ""
+    waits = f"{WAITS} the end of your {git_name}: "
+    return tuple(
+        dataclasses.replace(one, kind=OutcomeKind.DRIFTED, detail=f"{waits}{one.path}")
+        if git_name and one.kind in APPLIED - {OutcomeKind.ALREADY_OURS}
+        else one
+        for one in found
     )
 
 
@@ -54,7 +69,7 @@ def _in_tree(
     path = wanted.directory / outcome.path
     path = names.get(path, path)
     if path in conflicts:
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} {path}")
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} the conflict in {path}")
     change = next((change for change in patched.changes if change.path == outcome.path), None)
     if change is None:
         return _taken_back(tree, wanted, outcome, path, evaluator)

@@ -94,6 +94,8 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there, known = upstream is None, manifest.read(tree)
+    if is_there and (wanted.skipped, wanted.chosen) != ((known.skipped, known.chosen) if known else ((), ())):
+        move.require_git_done(tree)  # what is left out would be taken from what git has just merged
     if upstream is not None:
         _require_upstreams(tree, wanted, upstream, evaluator)
     other, upstream, patched = _patched(tree, wanted, upstream, evaluator)
@@ -120,7 +122,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         dropped=_dropped(wanted, [*(known.outcomes if known else ()), *(other.patched.outcomes if other else ())]),
         fork_of=other.upstream if other else None,
     )
-    outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator)
+    outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, is_done=True)
     is_users = is_there and tree.is_clone
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
     idle = _own_idle(wanted, patched)
@@ -171,13 +173,15 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
 
 
 def _beside_git(tree: Tree, error: PatchError) -> PatchError:
-    """Say of patches that fail in the middle of a merge or the like how to go back from that, too."""
+    """Say of patches that fail in the middle of a merge or the like how to go on or back; none may be left out."""
     clone, (name, _) = f"git -C {command_lines.quoted(str(tree.root))}", _branch_state.unfinished(tree.repository)
     if not name or not tree.is_clone:
         return error
     files = ", ".join(map(str, sorted(move.open_conflicts(tree))))
     told = f"your `git {name}` is not done{f', and its conflicts stand in {files}' if files else ''}"
-    remedy = f"{error.remedy}; {told}: `{clone} {name} --abort` goes back"
+    remedy = (
+        f"{told}: correct the patch and run this again, end the {name} first, or go back with `{clone} {name} --abort`"
+    )
     return PatchError(error.what, where=error.where, remedy=remedy, evidence=error.evidence)
 
 
@@ -247,7 +251,7 @@ def _patched(
 def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
     """Refuse to judge a fork's own patches, all of which it may have committed, without the commits before those."""
     idle = {patch.id for patch in _own_idle(wanted, patched)}
-    if not idle or patched.changes or not _committed_patches.lacks_commits(tree, wanted):
+    if not idle or not _committed_patches.lacks_commits(tree, wanted):
         return
     raise UpstreamError(
         f"the clone is shallow, so it does not show whether your commits have {', '.join(sorted(idle))} already",

@@ -71,6 +71,8 @@ def write(tree: Tree, manifest: Manifest) -> None:
     """Keep the manifest; the old one is replaced in one step."""
     file = trees.repository_file(tree.repository, _NAME)
     data = {"format": _FORMAT, **dataclasses.asdict(manifest)}
+    if (origin := Path(manifest.origin)).is_absolute() and origin.is_relative_to(root := tree.root.resolve()):
+        data["origin"] = origin.relative_to(root).as_posix()  # it is there too when the folder has another name
     atomic_files.atomic_write(file, json.dumps(data, indent=1, default=_plain))
 
 
@@ -85,6 +87,7 @@ def read(tree: Tree) -> Manifest | None:
             return None
         for key in ("skipped", "chosen", "failures", "advisory", "lost"):
             data[key] = tuple(data.get(key, ()))
+        data["origin"] = str(tree.root.resolve() / data["origin"]) if data["origin"] else ""
         data["files"] = tuple(FileRecord(**row) for row in data["files"])
         data["outcomes"] = tuple(map(_outcome, data.get("outcomes", ())))
         return Manifest(**data)
