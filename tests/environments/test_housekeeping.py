@@ -11,7 +11,7 @@ from patchlock.environments import cache_pruning
 from patchlock.patches.postconditions._python import NoString
 from patchlock.worktree import patch_cache
 
-WHEEL, PRODUCT, ARCHIVE, OTHER, SDIST = ("a" * 64, "b" * 64, "c" * 64, "d" * 64, "e" * 64)
+WHEEL, PRODUCT, ARCHIVE, OTHER, SDIST, MADE = ("a" * 64, "b" * 64, "c" * 64, "d" * 64, "e" * 64, "f" * 64)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def _build(top: Path, name: str, what: str, digest: str) -> None:
 ALL = (
     "a build of delta==1.0",
     "the build of gone==2.0",
-    "the log of a build that failed",
+    "the log of a build that did not succeed",
     "zluda.zip",
 )
 
@@ -90,14 +90,23 @@ def test_what_another_patchlock_works_in_stays(cache: Path, home: Path) -> None:
     assert _names(cache, home) == ("the build of gone==2.0", "zluda.zip")
 
 
+def test_build_that_runs_is_not_listed(cache: Path, home: Path) -> None:
+    (cache / "builds" / ("4" * 16) / "lock").touch()
+    with file_lock.hold(cache / "builds" / ("4" * 16) / "lock", wait=0):
+        assert "the log of a build that did not succeed" not in _names(cache, home)
+
+
 def test_build_of_an_install_that_is_not_finished_stays(cache: Path, home: Path) -> None:
     record = cache / "builds" / ("3" * 16) / ("e" * 16) / "built.toml"
-    record.write_text(f'{record.read_text()}[source]\n"gone-2.0.tar.gz" = "{SDIST}"\n')
+    record.write_text(f'{record.read_text().replace(OTHER, MADE)}[source]\n"gone-2.0.tar.gz" = "{SDIST}"\n')
     environment = home / "mini@other" / "environments" / "begun"
     environment.mkdir(parents=True)
     assert "the build of gone==2.0" in _names(cache, home)
     (environment / "lock.txt").write_text(f"gone==2.0 --hash=sha256:{SDIST}\n")
     assert "the build of gone==2.0" not in _names(cache, home)
+    assert MADE in cache_pruning.needed(cache, home), "its wheel lies in the wheelhouse, too"
+    (home / "mini@tiny" / "environments" / "one" / "lock.txt").write_text(f"delta==1.0 --hash=sha256:{SDIST}\n")
+    assert "a build of delta==1.0" in _names(cache, home), "an older one, beside the one that a generation has"
 
 
 def test_cache_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

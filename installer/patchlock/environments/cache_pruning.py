@@ -97,7 +97,18 @@ def needed(cache: Path, home: Path, *, without: Collection[Path] = ()) -> frozen
         for file in (file for pattern in _SAYS for file in generation.glob(pattern)):
             with contextlib.suppress(FileNotFoundError):  # another patchlock has just removed it
                 found.update(map(Sha256, _SHA256.findall(file.read_text(encoding="utf-8", errors="replace"))))
-    return frozenset(found)
+    return frozenset(found | _made_for(cache, found))
+
+
+def _made_for(cache: Path, found: Collection[str]) -> set[Sha256]:
+    """Gather what was built from sdists that are needed, where no generation has it yet: its install is not done."""
+    made: set[str] = set()
+    for top in _folders(cache / BUILDS):
+        records = list(_records(top).values())
+        files = {sha256 for record in records for sha256 in _sums(record, "files")}
+        if files.isdisjoint(found) and any(not _sums(record, "source").isdisjoint(found) for record in records):
+            made |= files
+    return set(map(Sha256, made))
 
 
 def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder, ...]:
@@ -117,17 +128,22 @@ def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder,
 
 def _builds(top: Path, kept: Collection[Sha256]) -> Iterator[UnusedFolder]:
     """Look at all builds from the same inputs: one for each set of requirements and tools."""
-    records = {file.parent: _read(file) for file in sorted(top.glob(f"*/{RECORD}"))}
+    if file_lock.is_held(top / "lock"):
+        return
+    records = _records(top)
     idle = {folder: record for folder, record in records.items() if not _sums(record, "files") & set(kept)}
-    if len(idle) == len(records) and any(_sums(record, "source") & set(kept) for record in records.values()):
-        return  # of what is being installed, or was interrupted
     if len(idle) == len(records):
         names = {str(record.get("what", "")) for record in records.values()} - {""}
-        what = f"the build of {', '.join(sorted(names))}" if names else "the log of a build that failed"
+        what = f"the build of {', '.join(sorted(names))}" if names else "the log of a build that did not succeed"
         yield UnusedFolder(folder=top, what=what, lock=top / "lock")
         return
     for folder, record in idle.items():
         yield UnusedFolder(folder=folder, what=f"a build of {record.get('what', 'unknown')}", lock=top / "lock")
+
+
+def _records(top: Path) -> dict[Path, dict[str, Any]]:
+    """Read the records of all builds from the same inputs, by folder."""
+    return {file.parent: _read(file) for file in sorted(top.glob(f"*/{RECORD}"))}
 
 
 def _archives(folder: Path, kept: Collection[Sha256]) -> Iterator[UnusedFolder]:
