@@ -162,13 +162,13 @@ def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_
     patchlock: Patchlock,
 ) -> None:
     host = ROOT / "tests" / "hardware" / "hosts" / "rx6800xt-and-granite-ridge-windows.json"
-    _, text = _guided("xtts-webui\n\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host), "LINES": "22"})
-    (page,) = re.findall(r"^xtts-webui: .*?Press Enter", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
+    _, text = _guided("amphion\n\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host), "LINES": "22"})
+    (page,) = re.findall(r"^amphion: .*?Press Enter", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
     assert page.count("\n") < 22
-    assert re.search(r"^  patchlock plan xtts-webui$", page, re.MULTILINE)
+    assert re.search(r"^  patchlock plan amphion$", page, re.MULTILINE)
     assert " Reason: see more" in " ".join(page.split())
-    _, text = _guided("xtts-webui\n\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host), "LINES": "24"})
-    assert "You can try `patchlock plan xtts-webui --profile zluda-rdna4`" in " ".join(text.split()), "as in `info`"
+    _, text = _guided("amphion\n\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host), "LINES": "30"})
+    assert "You can try `patchlock plan amphion --profile zluda-rdna4`" in " ".join(text.split()), "as in `info`"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

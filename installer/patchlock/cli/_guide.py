@@ -103,7 +103,10 @@ def _choice(here: Sequence[AppOverview]) -> tuple[str, AppOverview | None]:
         if word in named or word.lower() in _LEAVE | _HELP:
             return word.lower(), named.get(word)
         if word:
-            _output.echo(f'there is no app "{word}" in the list')
+            from patchlock.model.errors import similar
+
+            hint = similar(word, [one.app.name for one in here])
+            _output.echo(f'there is no app "{word}" in the list{f"; {hint}" if hint else ""}')
 
 
 def _help() -> str:
@@ -146,8 +149,8 @@ def _steps(seen: AppOverview, found: Sequence[InstallationState], *, is_recorded
             _pause()
     elif not there or there.state == "interrupted":
         doubted = seen.choice.chosen.profile.name if seen.choice and seen.choice.doubts and not there else ""
-        profile = there.installation.profile if there else doubted  # which is named, so that `install` does not ask
-        install = ("install", app.name, *(("--profile", profile) if profile else ()))
+        install = ("install", app.name, *(("--profile", doubted) if doubted else ()))  # named, so that it does not ask
+        install = there.unfinished.words(there.installation) if there else install
         need = _least_memory(seen)
         lacks = need is not None and need.is_enough is False
         question = "Finish its installation now?" if there else "Install it now?"

@@ -93,9 +93,13 @@ class Unfinished:
 
     def command(self, installation: Installation) -> str:
         """Give the command that finishes it."""
-        words = ["patchlock", "install", installation.app, "--profile", installation.profile]
-        words += [word for name in self.chosen for word in ("--with", name)]
-        return command_lines.joined([*words, *(["--source", self.source] if self.source else [])])
+        return command_lines.joined(["patchlock", *self.words(installation)])
+
+    def words(self, installation: Installation) -> tuple[str, ...]:
+        """Give the words of that command behind `patchlock`."""
+        chosen = (word for name in self.chosen for word in ("--with", name))
+        source = ("--source", self.source) if self.source else ()
+        return ("install", installation.app, "--profile", installation.profile, *chosen, *source)
 
 
 _FAILED, _SOURCE, _CHOSEN = "failed: ", "source: ", "chosen: "
