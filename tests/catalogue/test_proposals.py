@@ -347,7 +347,9 @@ def test_each_line_keeps_its_marker_and_its_own_version() -> None:
         ),
         pytest.param(("https://github.com/OpenAI/CLIP.git",), "clip-of-the-index", "", id="same"),
         pytest.param(("https://github.com/openai/clip/issues",), "clip-of-the-index", "", id="below-it"),
-        pytest.param(("https://github.com/fork/clip",), "clip-of-the-index", "see that it is the same", id="fork"),
+        pytest.param(
+            ("https://github.com/fork/clip",), "clip-of-the-index", "see that the app works with it", id="fork"
+        ),
         pytest.param((), "clip-of-the-index", "see that it is the same", id="unknown"),
     ],
 )

@@ -470,6 +470,19 @@ def test_nothing_is_overwritten(face: Face, tmp_path: Path) -> None:
     assert file.read_text() == "mine\n"
 
 
+@pytest.mark.usefixtures("index")
+def test_the_profiles_of_the_folder_that_it_goes_to_are_those_of_its_locks(face: Face, tmp_path: Path) -> None:
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n" + STARTS})
+    mine = tmp_path / "mine"
+    proposed(face, clone, mine)
+    profile = mine / "profiles" / "cpu.toml"
+    profile.write_text(f"# mine\n{profile.read_text()}")
+    named = ("--source", str(clone), "--into", str(mine), "--name", "another")
+    assert face("new-app", URL, *named).returncode == 0
+    at = ("--profile", "cpu", "--platform", "linux-x86_64", "--catalogue", str(mine))
+    assert "fresh" in face("lock", "another", "--check", *at).stdout
+
+
 def test_a_git_repository_with_something_else_becomes_a_catalogue(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     clone = upstream(tmp_path / "clone", {"requirements.txt": "asyncio\nclock\n", "app.py": "import clock\n" + STARTS})

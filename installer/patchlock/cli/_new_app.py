@@ -98,9 +98,10 @@ def new_app_command(
     from patchlock.operations import proposal_scratch, propose_app
 
     opened = _options.open_catalogue(catalogue)
+    target, is_new = _target(opened, into)
+    opened = opened if is_new else target  # whose profiles its locks are for
     chosen = opened.profile(_FIRST if profile == _ALL else profile)
     wanted_platform = _platform(chosen, platform)
-    target, is_new = _target(opened, into)
     called = name if name is not None else app_names.name_of(url)
     app_names.name_of(url)  # so that an address that is none is told in any case
     app_names.require_name(called, target)

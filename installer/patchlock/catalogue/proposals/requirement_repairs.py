@@ -272,6 +272,10 @@ def _taken(made: LinePatcher, name: NormalizedName, url: str, looking: _Looking)
     """Say that the index's distribution is taken, and what a person has to look at; "" where it is the same."""
     if any(_repository(one) == _repository(url) for one in looking.addresses(name)):
         return f"The index has a {name}, which names {url} as its own.", ""
+    same_name = (one for one in looking.addresses(name) if _repository(one)[-1:] == _repository(url)[-1:])
+    if (origin := next(same_name, "")) != "":
+        told = f"the index has a {name} of {origin}, and the app's is of {url}: what only that one has is missing"
+        return f"{told[0].upper()}{told[1:]}.", f"{made.finding}: {told}; see that the app works with it"
     return (
         f"The index has a {name}; see that it is the same project as {url}.",
         f"{made.finding}: the index has a {name}, which does not name this repository; see that it is the same project",
