@@ -36,6 +36,12 @@ def test_answer_of_detect_is_a_recording() -> None:
     assert from_json({"ok": True, "data": to_json(FULL)}, "x.json") == FULL
 
 
+def test_ids_are_read_as_windows_shows_them() -> None:
+    device = {"vendor": "0x10DE", "device": "73DF", "revision": "C1"}
+    read = from_json({"patchlock_host": 1, "host": {"os": "windows", "machine": "amd64", "devices": [device]}}, "here")
+    assert [(one.vendor, one.device, one.revision) for one in read.host.devices] == [("10de", "73df", "c1")]
+
+
 def test_what_is_empty_is_not_written() -> None:
     written = to_json(Recording(host=Host(os="linux", machine="x86_64")))
     assert written == {"patchlock_host": 1, "host": {"os": "linux", "machine": "x86_64"}}

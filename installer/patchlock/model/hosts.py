@@ -223,9 +223,11 @@ def _value(key: str, kind: str, value: object, at: str, mistakes: list[str]) -> 
     if type(value) is not expected:
         mistakes.append(f"{at} must be {_CALLED[kind]}")
         return None
-    return value
+    return value.lower().removeprefix("0x") if key in _IDS and isinstance(value, str) else value
 
 
+_IDS = frozenset({"vendor", "device", "revision"})
+"""Which Windows' Device Manager shows in capitals."""
 _CALLED = {"str": "a text", "int": "a whole number", "bool": "true or false"}
 
 
