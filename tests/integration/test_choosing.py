@@ -454,7 +454,7 @@ def test_plan_holds_what_an_app_takes_of_memory_against_the_machine(
     locked.app.write_text(locked.app.read_text(encoding="utf-8") + MEMORY, encoding="utf-8")
     assert face(*miniature.lock_here()).returncode == 0
     pretend(dataclasses.replace(HERE, memory=memory))
-    told = f"a song: 4.7 GiB of memory; this machine has {size_text(memory)}"
+    told = f"a song: 4.7 GiB of memory; this machine has {size_text(memory)}{', which is too little' * (not is_enough)}"
     done = face("plan", "mini")
     assert re.search(rf"^  memory +{re.escape(told)}$", done.stdout, re.MULTILINE)
     warned = f"note: {told}; close what else uses memory, or begin with a short text or sound\n"

@@ -233,7 +233,7 @@ def test_purge_leaves_what_an_earlier_uninstall_has_kept(locked: World, face: Fa
 def test_an_install_that_is_interrupted_before_it_laid_anything_down_leaves_nothing(tmp_path: Path) -> None:
     installation = Installation(folder=tmp_path / "home" / "mini@tiny")
     request: Any = SimpleNamespace(
-        installation=installation, home=tmp_path / "home", cache=tmp_path / "cache", source=None
+        installation=installation, home=tmp_path / "home", cache=tmp_path / "cache", source=None, chosen=()
     )
 
     def stop() -> None:

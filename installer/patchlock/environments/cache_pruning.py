@@ -12,6 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,13 +101,14 @@ def needed(cache: Path, home: Path, *, without: Collection[Path] = ()) -> frozen
     return frozenset(found | _made_for(cache, found))
 
 
-def _made_for(cache: Path, found: Collection[str]) -> set[Sha256]:
+def _made_for(cache: Path, found: AbstractSet[str]) -> set[Sha256]:
     """Gather what was built from sdists that are needed, where no generation has it yet: its install is not done."""
     made: set[str] = set()
     for top in _folders(cache / BUILDS):
         records = list(_records(top).values())
         files = {sha256 for record in records for sha256 in _sums(record, "files")}
-        if files.isdisjoint(found) and any(not _sums(record, "source").isdisjoint(found) for record in records):
+        sources = [_sums(record, "source") for record in records]
+        if files.isdisjoint(found) and any(one and one <= found for one in sources):
             made |= files
     return set(map(Sha256, made))
 
