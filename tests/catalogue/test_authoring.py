@@ -214,6 +214,14 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
     assert only(path, before, after) == (ops, Likeness.BYTES, after)
 
 
+def test_replaced_text_is_proved_by_what_stands_there_now_too() -> None:
+    path = PurePosixPath("m.py")
+    authored = assembly.author({path: b"needs('>=3.8.0')\n"}, {path: b"needs('>=3.9.0')\n"})
+    (patch,) = read_back(authored)
+    assert engine.failed_ensures(patch, path, b"needs('>=3.9.0')\n") == ()
+    assert engine.failed_ensures(patch, path, b"needs('>=3.10')\n") == ("the text `'>=3.9.0'` is missing",)
+
+
 def test_edit_in_a_call_of_several_lines_is_proved_by_its_statement() -> None:
     before = "def f(rate):\n    return mel(rate, high=1,\n               low=2)\n"
     path = PurePosixPath("m.py")

@@ -304,7 +304,9 @@ def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, *res
 
 
 def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:
-    """Keep the check of the other requirement of a renaming."""
+    """Keep the check of the other requirement of a renaming, and the one of what stands now where code was replaced."""
+    if found[0][0] in {"no-string", "lacks"}:
+        return tuple(one for one in found[1:] if one[0] == "contains")[:1]
     return found[1:2] if [name for name, _ in found[:2]] == ["requirement", "no-requirement"] else ()
 
 
