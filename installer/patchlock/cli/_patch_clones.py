@@ -417,7 +417,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
 
 
 def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
-    """Refuse to call a tree patched that has not what the user's own patches write; None where it has."""
+    """Refuse to call a tree patched that lacks what the user's own patches write; None where it has all of it."""
     if not done.lost:
         return None
     is_one = len(done.lost) == 1

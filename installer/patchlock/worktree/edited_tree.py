@@ -32,9 +32,9 @@ class Edits:
     base: str
     """What the tree is compared with, for a person."""
     commit: str = ""
-    """The same as the id of a commit; "" for a folder."""
+    """The id of the commit that it is compared with; "" for a folder."""
     is_committed: bool = False
-    """Whether edits are in commits since then."""
+    """Whether there are commits since then, which may hold edits."""
     notes: tuple[str, ...] = ()
     """What was not looked at, a sentence without full stop each."""
     ignored: tuple[PurePosixPath, ...] = ()
