@@ -251,6 +251,16 @@ def test_what_patchlock_did_not_write_is_refused(before: str, after: str, line: 
     assert str(caught.value) == f"{what} (lockfiles/demo/cpu.txt:{line}); {remedy}"
 
 
+def test_who_uses_another_installer_is_told_of_the_pinned_build_tools() -> None:
+    built = dataclasses.replace(LOCK, provenance=dataclasses.replace(LOCK.provenance, build_constraints=C))
+    added = [line for line in render(built).splitlines() if line not in TEXT.splitlines() and "= " not in line]
+    assert added == [
+        "# Its sdists are built with what the `.build.txt` file beside it pins. Name that file too: uv's",
+        "# `--build-constraints`, pip's `--build-constraint` (25.3 or later), PIP_BUILD_CONSTRAINT for `pip-sync`.",
+    ]
+    assert parse(render(built), "x.txt") == built
+
+
 def test_changed_line_is_seen() -> None:
     assert parse(TEXT, "x.txt").is_intact
     assert not parse(TEXT.replace("av==12.0", "av==12.1"), "x.txt").is_intact

@@ -157,12 +157,20 @@ def render(lock: Lock) -> str:
         "# ///",
         f"# Written by `patchlock lock {p.app} --profile {p.profile}`; any installer takes it:",
         "# `pip install --require-hashes -r`, `uv pip sync --require-hashes`, `pip-sync`.",
+        *(_BUILDS if p.build_constraints else ()),
         *_first_made(lock.packages),
         *(str(package) for package in lock.packages),
     ]
     # Beside the other keys, and above the first table.
     at = lines.index(f'# resolver-input = "{p.resolver_input}"') + 1
     return "\n".join([*lines[:at], f'{_SEAL}"{_content(lines)}"', *lines[at:]]) + "\n"
+
+
+_BUILDS = (
+    "# Its sdists are built with what the `.build.txt` file beside it pins. Name that file too: uv's",
+    "# `--build-constraints`, pip's `--build-constraint` (25.3 or later), PIP_BUILD_CONSTRAINT for `pip-sync`.",
+)
+"""Tells who uses another installer what it would not find by itself: it would build with whatever is newest."""
 
 
 def _patched(of: Original) -> dict[str, object]:
