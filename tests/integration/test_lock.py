@@ -275,6 +275,8 @@ def test_patch_that_now_takes_an_older_version_than_upstreams_is_named_as_the_co
         (world.upstream / "requirements.txt").write_bytes(f"\nalpha==9.0\nbeta{version}\n".encode())
         world.name_commit(tmp_path)
         assert (told in patchlock(*lock_here("--diff")).stderr) is bool(warnings)
+        (different,) = json.loads(patchlock(*lock_here("--diff", "--json")).stdout)["data"]["pairs"]
+        assert different["warnings"] == warnings
         assert _pair(patchlock(*lock_here("--json")))["warnings"] == warnings
     assert _pair(patchlock(*lock_here("--json")))["warnings"] == []
 

@@ -231,6 +231,11 @@ platforms = ["linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64"]
 """
 RECORD_IT = "on a machine that reaches it, run `patchlock index record vendor`"
 MAY = "the record vendor is not known to be complete, and the index may have other versions than "
+LATE = "the cut-off, 2026-01-01T00:00:00Z, does not hold for "
+NO_DATES = (
+    "profiles/indexes/vendor.toml does not say when each file was uploaded; for an older version, add a "
+    "[[constraint]] to patches/mini/app.toml"
+)
 LOOK = "look at https://vendor.invalid/whl, and add what is there to profiles/indexes/vendor.toml"
 LINE = "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
 
@@ -244,6 +249,7 @@ def _ask_a_record(
     head = "".join(KEEP.format(key=key, distributions=text, python=PYTHON) for key, text in filters if text)
     wheels = "".join(
         f'\n[[wheel]]\nfilename = "delta-{version}-py3-none-any.whl"\nsha256 = "{number:064}"\nsource = "tests"\n'
+        'uploaded = "2025-06-01T00:00:00Z"\n'
         for number, version in enumerate(versions)
     )
     (folder / "vendor.toml").write_text(f'[index]\nurl = "https://vendor.invalid/whl"\n{head}{wheels}')
@@ -293,9 +299,7 @@ def test_newer_version_that_a_record_may_lack_is_told(
     assert (pair["state"], pair["warnings"]) == ("written", notices)
 
 
-def test_what_moves_only_with_another_one_of_the_record_is_not_told(
-    world: World, patchlock: Patchlock, tmp_path: Path
-) -> None:
+def test_newer_ones_are_told_of_what_nothing_pins(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     """torchaudio 2.7.0 requires torch==2.7.0, so that a newer one could only come with a newer torch."""
     (world.catalogue / "profiles" / "indexes").mkdir()
     (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(RECORDED)
@@ -304,7 +308,7 @@ def test_what_moves_only_with_another_one_of_the_record_is_not_told(
     look = "look at https://vendor.invalid/whl/cpu, and add what is there to profiles/indexes/vendor.toml"
     for torch, notices in (
         ("torch==2.7.0", []),
-        ("torch>=2", [f"{MAY}torch 2.7.0+cpu: {look}"]),
+        ("torch>=2", [f"{LATE}torch 2.7.0+cpu, torchaudio 2.7.0+cpu: {NO_DATES}", f"{MAY}torch 2.7.0+cpu: {look}"]),
         ("torch>=2\ntorchaudio==2.7.0", []),
     ):
         (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta>=1\ntorchaudio\n{torch}\n".encode())

@@ -267,4 +267,5 @@ def _data(line: _Line) -> dict[str, object]:
             }
             for one in changes
         ],
+        "warnings": list(line.warnings),
     }

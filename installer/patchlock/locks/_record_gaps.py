@@ -1,4 +1,4 @@
-"""Say where a recorded index may lack what was asked for, and how to find out; pure, asks nobody."""
+"""Say what a recorded index does not tell: what else there is, and how old its files are; pure, asks nobody."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.locks import wheel_choice
+from patchlock.locks import resolution_inputs, wheel_choice
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
@@ -37,6 +37,51 @@ def notices(
                 f"{'; '.join(sorted(told))}: {_how_to_ask(index, is_kept=is_kept)}"
             )
     return tuple(found)
+
+
+def beyond_the_cut_off(
+    order: ResolutionInputs,
+    packages: Iterable[LockedPackage],
+    asked: Iterable[Requirement],
+    environment: Mapping[str, str],
+) -> tuple[str, ...]:
+    """Name what may be newer than the cut-off, as its record has no dates and nothing pins it; a clause each record."""
+    digests = {package.name: package.sha256 for package in packages}
+    found = []
+    for index in order.indexes if order.as_of else ():
+        undated = resolution_inputs.untimed(resolution_inputs.fitting(index, order)) - order.cut_offs.keys()
+        wheels = [w for w in index.wheels if w.name in undated and digests.get(w.name) == w.sha256]
+        if loose := _loose(wheels, order, asked, environment):
+            told = ", ".join(sorted(f"{wheel.name} {wheel.version}" for wheel in loose))
+            found.append(
+                f"the cut-off, {order.as_of}, does not hold for {told}: {index.origin.file} does not say when each "
+                f"file was uploaded; for an older version, add a [[constraint]] to {order.app.origin.file}"
+            )
+    return tuple(found)
+
+
+def _loose(
+    wheels: Iterable[RecordedWheel],
+    order: ResolutionInputs,
+    asked: Iterable[Requirement],
+    environment: Mapping[str, str],
+) -> list[RecordedWheel]:
+    """Keep the wheels that no requirement pins, nor those of a pinned one, and that require no pinned one exactly."""
+    loose, required, pinned = list(wheels), list(asked), set[NormalizedName]()
+
+    def is_held(wheel: RecordedWheel) -> bool:
+        tied = {canonicalize_name(one.name) for one in wheel.requires if _is_pinned(one.specifier)}
+        return not tied.isdisjoint(pinned) or _is_pinned(_bound(order, wheel.name, required, environment))
+
+    while held := [wheel for wheel in loose if is_held(wheel)]:
+        loose = [wheel for wheel in loose if wheel not in held]
+        pinned |= {wheel.name for wheel in held}
+        required += [one for wheel in held for one in wheel.requires]
+    return loose
+
+
+def _is_pinned(bound: SpecifierSet) -> bool:
+    return any(one.operator in {"==", "==="} and not one.version.endswith(".*") for one in bound)
 
 
 def _doubtful(
@@ -119,7 +164,7 @@ def _tied(chosen: Iterable[RecordedWheel]) -> set[NormalizedName]:
         for wheel in wheels
         for requirement in wheel.requires
         if canonicalize_name(requirement.name) in there - {wheel.name}
-        and any(one.operator == "==" and not one.version.endswith(".*") for one in requirement.specifier)
+        and _is_pinned(requirement.specifier)
     }
 
 

@@ -85,7 +85,11 @@ def resolve(order: ResolutionInputs) -> Lock:
         raise _nothing_asked(order, not_covered)
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     older = _older_versions.find(order, packages, found.log)
-    gaps = _record_gaps.notices(order, packages, requirements_of(order), markers(order))
+    asked, environment = requirements_of(order), markers(order)
+    gaps = (
+        *_record_gaps.beyond_the_cut_off(order, packages, asked, environment),
+        *_record_gaps.notices(order, packages, asked, environment),
+    )
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = _build_requirements.build_constraints_of(
         packages, order.rules, order.other_builds, target(order), command, prefetched
