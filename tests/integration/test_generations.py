@@ -220,7 +220,7 @@ def test_cleaning_frees_what_it_promises(
     assert "; remove them too: patchlock cache clean\n" in said
 
 
-def test_purge_leaves_what_an_earlier_uninstall_has_kept(locked: World, face: Face, tmp_path: Path) -> None:
+def test_purge_leaves_what_an_earlier_uninstall_has_kept_and_the_other_tells_it(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini").returncode == 0
     kept = wheelhouse.place(tmp_path / "cache", Sha256("0" * 64), "delta-1.0-py3-none-any.whl")
     kept.parent.mkdir(parents=True)
@@ -228,6 +228,26 @@ def test_purge_leaves_what_an_earlier_uninstall_has_kept(locked: World, face: Fa
     assert "downloads" not in face("uninstall", "mini", "--purge", "--dry-run").stdout
     assert face("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert kept.exists()
+    assert face("install", "mini").returncode == 0
+    assert "kept for the next install: 48.8 KiB of downloads and builds in" in face("uninstall", "mini").stdout
+    assert "delta-1.0-py3-none-any.whl, which no installation needs" in face("cache", "clean").stdout
+
+
+@pytest.mark.parametrize("purge", [False, True], ids=["kept", "purged"])
+def test_downloads_of_an_interrupted_install_are_its_own(
+    locked: World, face: Face, tmp_path: Path, *, purge: bool
+) -> None:
+    fetched = wheelhouse.place(tmp_path / "cache", Sha256("0" * 64), "delta-1.0-py3-none-any.whl")
+    fetched.parent.mkdir(parents=True)
+    fetched.write_bytes(b"x" * 50_000)
+    begun = tmp_path / "installed" / "mini@tiny"
+    (begun / "environments" / "1").mkdir(parents=True)
+    (begun / "environments" / "1" / "lock.txt").write_text(f"delta==1.0 --hash=sha256:{'0' * 64}\n")
+    (begun / "journal").write_text("an install is running\n")
+    done = face("uninstall", "mini", *(["--purge", "--yes"] if purge else []))
+    assert done.returncode == 0, done.stderr
+    assert ("kept for the next install: 48.8 KiB of downloads and builds in" in done.stdout) is not purge
+    assert fetched.exists() is not purge
 
 
 def test_an_install_that_is_interrupted_before_it_laid_anything_down_leaves_nothing(tmp_path: Path) -> None:

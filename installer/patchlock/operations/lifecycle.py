@@ -142,7 +142,7 @@ class UninstallResult:
     commits: tuple[str, ...]
     """Of the user, a line each."""
     downloads: int
-    """Bytes of the cache that only this installation needed."""
+    """Bytes of the cache that no generation of any home needs, which `cache clean` removes; 0 after a purge."""
     models: int
     """Bytes of models that are kept, and that no other installation of this home uses."""
 
@@ -161,10 +161,10 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     installation = request.installation
     source = installation.source
     _require_removable(request, purge=purge)
+    kept = _unneeded(request)  # before what a killed install left is cleared: that needs something, too
     with _session.hold_installation(request, progress, needs_source=not purge):
         _require_idle(installation)
         progress.say("removing files")
-        kept = _unneeded(request)
         if source.exists():
             models.unlink(request)
             in_tree_files.apply_generation(installation, None)
@@ -192,12 +192,13 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
             _remove_lock(installation, with_folder=not mine)
     if os.name != "posix":
         _remove_lock(installation, with_folder=not mine)
-    own = _unneeded(request).less(kept)
+    left = _unneeded(request)
     if purge:
+        own = left.less(kept)
         wheelhouse.remove(own.downloads)
         cache_pruning.remove(own.others)
         return UninstallResult(files=files, commits=commits, downloads=0, models=0)
-    return UninstallResult(files=files, commits=commits, downloads=own.bytes, models=stored.bytes)
+    return UninstallResult(files=files, commits=commits, downloads=left.bytes, models=stored.bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +245,7 @@ class UninstallPlan:
     models: int
     """Bytes of models that no other installation of this home uses."""
     downloads: int
-    """As `UninstallResult.downloads`."""
+    """Bytes of the cache that only this installation needs."""
 
 
 def plan_uninstall(request: Request, *, purge: bool) -> UninstallPlan:
