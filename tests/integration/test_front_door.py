@@ -313,6 +313,27 @@ def test_update_all_tells_of_every_app_in_one_envelope(locked: World, face: Face
     assert (said["ok"], said["error"]["what"]) == (False, "1 of 2 apps could not be updated: gone on tiny")
 
 
+def test_update_all_names_installs_that_have_not_finished(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    other = locked.profile.with_name("other.toml")
+    other.write_text(locked.profile.read_text())
+    begun = tmp_path / "installed" / "mini@other"
+    begun.mkdir()
+    (begun / "journal").write_text("an install is running\n")
+    said = face("update", "--all")
+    assert said.returncode == 1
+    assert said.stdout.startswith("\nmini on other\n\nmini on tiny\n")
+    assert (
+        "error[not-installed]: mini is not installed on other: its install was interrupted "
+        f"({begun}); finish it with `patchlock install mini --profile other`\n"
+    ) in said.stderr
+    assert "1 of 2 apps could not be updated: mini on other" in said.stderr
+    with file_lock.hold(begun / "lock", wait=0):
+        said = face("update", "--all")
+    assert said.returncode == 1
+    assert "error[busy]: another patchlock is changing mini on other at this moment" in said.stderr
+
+
 def test_a_wrong_source_is_refused_though_nothing_is_new(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     said = face("install", "mini", "--profile", "tiny", "--source", str(tmp_path / "nope"))

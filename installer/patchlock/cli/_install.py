@@ -543,16 +543,18 @@ def update_command(
 
 
 def _update_all(update: Callable[[str, str], _Updated], *, as_json: bool) -> int:
-    """Update every installed app; one that fails does not keep the others from it."""
-    from patchlock.environments import installed_profiles
+    """Update every installed app; one that fails, or whose install has not finished, does not keep the others from it."""
+    from patchlock.environments import generations, installed_profiles
     from patchlock.model.errors import PatchlockError, UpdateError
 
     failed: dict[str, PatchlockError] = {}
     told: list[dict[str, object]] = []
     data: object
     wrong: PatchlockError | None
-    pairs = [(app, one) for app, found in installed_profiles.by_app(_options.home()).items() for one in found]
-    for app, profile in pairs:
+    home = _options.home()
+    pairs = [(app, one) for app, found in installed_profiles.by_app(home).items() for one in found]
+    pairs += [(one.app, one.profile) for one in generations.unfinished(home)]
+    for app, profile in sorted(pairs):
         if not as_json:
             _output.echo(f"\n{app} on {profile}")
         try:
