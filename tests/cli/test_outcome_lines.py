@@ -67,6 +67,7 @@ def test_plan_counts_patches_and_names_what_has_not_gone_well() -> None:
         "waiting  waits for the conflict in e.py",
     ]
     assert outcome_counts(OUTCOMES[:1]) == "1 needed; 1 file to change"
+    assert outcome_counts(OUTCOMES[:1], is_done=True) == "1 needed; 1 file changed"
     assert outcome_counts(()) == ""
 
 

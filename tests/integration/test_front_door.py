@@ -302,6 +302,17 @@ def test_plan_asks_how_large_the_packages_are_and_info_remembers(
         depot.close()
 
 
+def test_plan_of_what_is_installed_has_nothing_to_change(locked: World, face: Face) -> None:
+    def patches(*more: str) -> str:
+        said = face("plan", "mini", "--profile", "tiny", *more).stdout
+        return re.findall(r"^  patches +(.*)$", said, re.MULTILINE)[0]
+
+    assert (patches(), " needed " in patches("--diff")) == ("2 needed; 2 files to change", True)
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert (patches(), " applied " in patches("--diff")) == ("2 needed; 2 files changed", True)
+    assert re.search(r"^  install +nothing to do$", face("plan", "mini").stdout, re.MULTILINE)
+
+
 def test_update_all_tells_of_every_app_in_one_envelope(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     broken = tmp_path / "installed" / "gone@tiny"

@@ -220,7 +220,9 @@ def test_cleaning_frees_what_it_promises(
     assert "; remove them too: patchlock cache clean\n" in said
 
 
-def test_purge_leaves_what_an_earlier_uninstall_has_kept_and_the_other_tells_it(locked: World, face: Face, tmp_path: Path) -> None:
+def test_purge_leaves_what_an_earlier_uninstall_has_kept_and_the_other_tells_it(
+    locked: World, face: Face, tmp_path: Path
+) -> None:
     assert face("install", "mini").returncode == 0
     kept = wheelhouse.place(tmp_path / "cache", Sha256("0" * 64), "delta-1.0-py3-none-any.whl")
     kept.parent.mkdir(parents=True)

@@ -129,14 +129,14 @@ def plan_command(
     words = _words(made, request, left_out)
     elsewhere = "on that machine: " if machine and machine.observed.is_recorded else ""
     rows = [
-        *_packages(made, request),
+        *_packages(made, request, is_done=nothing),
         *([("python", ready.says)] if ready.says and not Path(ready.python).is_absolute() else []),  # one to be fetched
         *([] if nothing else [("download", download_text(size))]),
         *_models.summary_row(request, on_paper=simulated is not None),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
         ("licence", _models.licences(made.app.license, models_for(made.app.models, made.profile.name))),
         ("folder", folder),
-        *_patches(made, request, by_place=with_diff or _log.is_verbose()),
+        *_patches(made, request, by_place=with_diff or _log.is_verbose(), is_done=nothing),
         *([("diff", f"{itself} plan {words} --diff")] if made.patched.changes and not with_diff else []),
         ("by hand", steps or "nothing"),
         ("install", "nothing to do" if nothing else f"{elsewhere}{itself} install {words}"),
@@ -159,13 +159,13 @@ def plan_command(
     return 1 if error is not None else 0
 
 
-def _patches(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str, str]]:
+def _patches(made: Plan, request: Request, *, by_place: bool, is_done: bool) -> list[tuple[str, str]]:
     from patchlock.catalogue import optional_patches
 
     chosen = request.chosen
     return [
         ("upstream", f"commit {made.commit[:12]}"),
-        ("patches", (outcome_lines if by_place else outcome_counts)(made.patched.outcomes) or "none"),
+        ("patches", (outcome_lines if by_place else outcome_counts)(made.patched.outcomes, is_done=is_done) or "none"),
         *(
             ("chosen" if option.name in chosen else "optional", option_line(option, option.name in chosen))
             for option in optional_patches.of_profile(made.app, made.profile.name)
@@ -173,11 +173,11 @@ def _patches(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str,
     ]
 
 
-def _packages(made: Plan, request: Request) -> list[tuple[str, str]]:
+def _packages(made: Plan, request: Request, *, is_done: bool) -> list[tuple[str, str]]:
     from patchlock.model import lockfile
     from patchlock.operations.install_plan import built_here
 
-    built = built_here(request, made.lock)
+    built = () if is_done else built_here(request, made.lock)
     return [
         ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
         *((("builds", f"{', '.join(built)}, from source on this machine; that may take minutes"),) if built else ()),
@@ -282,14 +282,17 @@ def outcome_summary(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> 
     return _columns(lines)
 
 
-def outcome_counts(outcomes: tuple[Outcome, ...]) -> str:
-    """Count patches in one line, by what is to be done; what has not gone well has a line of its own."""
+def outcome_counts(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> str:
+    """Count patches in one line, by what is to be done; what has not gone well has a line of its own.
+
+    Args: as for `outcome_lines`.
+    """
     from patchlock.patches import outcomes as patches_outcomes
 
     shown = patches_outcomes.shown(outcomes)
     plain = [one for one in shown if one.kind in _PLAIN or (one.kind is OutcomeKind.GONE and not _where(one))]
     files = len({one.path for one in plain if one.kind in {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED}})
-    changed = f"; {files} file{'s' if files > 1 else ''} to change" if files else ""
+    changed = f"; {files} file{'s' if files > 1 else ''} {'changed' if is_done else 'to change'}" if files else ""
     whole = f"{patches_outcomes.counted(plain)}{changed}" if plain else ""
     rest = [(one.patch, _word(one, False, False), _where(one)) for one in shown if one not in plain]
     return "\n".join(filter(None, [whole, _columns(rest)]))

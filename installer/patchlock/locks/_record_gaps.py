@@ -163,8 +163,7 @@ def _tied(chosen: Iterable[RecordedWheel]) -> set[NormalizedName]:
         wheel.name
         for wheel in wheels
         for requirement in wheel.requires
-        if canonicalize_name(requirement.name) in there - {wheel.name}
-        and _is_pinned(requirement.specifier)
+        if canonicalize_name(requirement.name) in there - {wheel.name} and _is_pinned(requirement.specifier)
     }
 
 
