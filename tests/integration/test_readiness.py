@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -10,14 +11,16 @@ from pathlib import Path
 
 import pytest
 from conftest import Said
-from miniature import World, lock_here, wheel
+from miniature import World, lock_here, this_platform, wheel
 
 from patchlock.cli import _options
 from patchlock.core import disk_space
 from patchlock.core.disk_space import FileSystem
-from patchlock.distributions import wheel_facts
+from patchlock.distributions import wheel_facts, wheelhouse
+from patchlock.environments import package_sizes
 from patchlock.hardware import system
 from patchlock.locks.lock_request import read_lock
+from patchlock.model import lockfile
 from patchlock.model.package_managers import System
 from patchlock.operations import readiness
 
@@ -61,6 +64,35 @@ def test_disk_without_room_is_told_before_an_install(
     assert face("install", "mini", "--profile", "tiny").stderr.startswith(
         "error[disk-full]: 286.1 MiB of disk are needed, 267.0 MiB more than is free; nothing was started"
     )
+
+
+def test_plan_counts_what_is_downloaded_on_the_disk_of_the_cache(
+    locked: World, face: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    lock = locked.catalogue / "lockfiles" / "mini" / f"tiny.{this_platform().name}.txt"
+    known = cache / package_sizes.FOLDER / f"{hashlib.sha256(lock.read_bytes()).hexdigest()}.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"bytes": 3_000_000_000, "unnamed": []}))
+    disks = {cache: FileSystem(device=2, free=2_000_000_000)}
+    monkeypatch.setattr(disk_space, "look", lambda folder: disks.get(folder, FileSystem(device=1, free=10**12)))
+    planned = face("plan", "mini", "--profile", "tiny")
+    assert planned.returncode == 0, planned.stderr
+    told = (
+        f"too little disk space in {cache}: 1.9 GiB free, up to 2.9 GiB needed: to download the packages; "
+        "free some room, or choose another disk with PATCHLOCK_CACHE_DIR"
+    )
+    assert f"by hand 1. {told}" in " ".join(planned.stdout.split())
+    there = wheelhouse.place(
+        cache, lockfile.parse(lock.read_text(), lock.name).packages[0].sha256, "alpha-1.0-py3-none-any.whl"
+    )
+    there.parent.mkdir(parents=True)
+    with there.open("wb") as file:
+        file.truncate(1_500_000_000)  # of it, nothing is written
+    assert "by hand nothing" in " ".join(face("plan", "mini", "--profile", "tiny").stdout.split())
+    there.unlink()
+    disks[tmp_path / "installed"] = disks[cache] = FileSystem(device=2, free=3_200_000_000)
+    assert "up to 3.1 GiB needed" in face("plan", "mini", "--profile", "tiny").stdout  # 200 MB of it for the home
 
 
 def test_everything_that_is_missing_is_told_at_once_and_nothing_is_touched(

@@ -543,7 +543,7 @@ def update_command(
 
 
 def _update_all(update: Callable[[str, str], _Updated], *, as_json: bool) -> int:
-    """Update every installed app; one that fails, or whose install has not finished, does not keep the others from it."""
+    """Update every installed app; one that fails, or was never finished, does not keep the others from it."""
     from patchlock.environments import generations, installed_profiles
     from patchlock.model.errors import PatchlockError, UpdateError
 

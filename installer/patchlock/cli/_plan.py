@@ -80,8 +80,8 @@ def plan_command(
     machine, simulated = request.machine, request.simulated
     installed = None if simulated else generations.current(request.installation)
     nothing = not simulated and up_to_date(request) is not None
-    ready = readiness.assess(request, made.lock, on_paper=simulated is not None, begins=not nothing)
     size = None if nothing else _size(made, request)
+    ready = readiness.assess(request, made.lock, on_paper=simulated is not None, begins=not nothing, size=size)
     installation = request.installation.folder
     folder = on_paper.folder(simulated, installation.name) if simulated else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import disk_space, uv
+from patchlock.distributions import wheelhouse
 from patchlock.environments.builds import from_source
 from patchlock.hardware import doctor, interpreters, memory_needs, preflight, resource_detection
 from patchlock.hardware import on_paper as paper
@@ -25,6 +26,7 @@ from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import NotReadyError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
+from patchlock.model.models import ModelSize
 from patchlock.model.needs import Finding, Need, Resource
 from patchlock.model.package_managers import System
 from patchlock.model.profile import Profile
@@ -79,7 +81,13 @@ class Readiness:
 
 
 def assess(
-    request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False, begins: bool = False
+    request: Request,
+    lock: Lock,
+    *,
+    ignore_needs: bool = False,
+    on_paper: bool = False,
+    begins: bool = False,
+    size: ModelSize | None = None,
 ) -> Readiness:
     """Find out whether a machine is ready for an install.
 
@@ -89,6 +97,7 @@ def assess(
         ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
         on_paper: judge the machine that is simulated by its recording alone; nothing of this one is looked at.
         begins: judge the room on the disk, too, which `operations.install` looks at before all else.
+        size: of the lock's files, where that is known: whether there is room to download them.
 
     Raises:
         CatalogueError: a file of `profiles/needs/` has mistakes.
@@ -110,6 +119,7 @@ def assess(
         *_troubles(request, lock),
         *memory_needs.findings(memory),
         *(disk(request.home) if begins and not on_paper else ()),
+        *(_downloads(request, lock, size) if begins and not on_paper and size else ()),
         *(() if on_paper else from_source.findings(request)),
     )
     findings = tuple(sorted(findings, key=lambda finding: not finding.stops))
@@ -164,6 +174,20 @@ def disk(home: Path) -> tuple[Finding, ...]:
     what = f"too little disk space in {home}: {size_text(free)} free, {size_text(needed)} needed"
     remedy = "free some room, or choose another disk with PATCHLOCK_HOME"
     return (Finding(name="disk", what=what, remedy=remedy, stops=True),)
+
+
+def _downloads(request: Request, lock: Lock, size: ModelSize) -> tuple[Finding, ...]:
+    """Find out whether the cache's disk has room for what is not in it; uv's own cache may have some of that, too."""
+    cache = request.cache
+    there = [found for one in lock.packages if (found := wheelhouse.find(cache, one.upstream.sha256))]
+    coming = size.bytes - sum(path.stat().st_size for path in there)
+    place, home = disk_space.look(cache), disk_space.look(request.home)
+    needed = coming + disk_space.SPARE + (LEAST_ROOM if place.device == home.device else 0)
+    if coming <= 0 or place.free >= needed:
+        return ()
+    what = f"too little disk space in {cache}: {size_text(place.free)} free, up to {size_text(needed)} needed"
+    remedy = "free some room, or choose another disk with PATCHLOCK_CACHE_DIR"
+    return (Finding(name="disk", what=what, why="to download the packages", remedy=remedy, stops=False),)
 
 
 def _facts(
