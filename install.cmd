@@ -1,5 +1,10 @@
 @echo off
 rem Prepares patchlock and starts it, under any execution policy: install.cmd APP [options]
+goto prepare
+:start
+"%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*
+goto ended
+:prepare
 rem Written by patchlock.model.launchers.bootstrap, as the launchers are.
 setlocal DisableDelayedExpansion
 set "PATCHLOCK_AT=%~dp0install.ps1"
@@ -18,7 +23,8 @@ set "PATCHLOCK_STARTS=patchlock install"
 if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"
 set "PATCHLOCK_MODULE="
 set "PATCHLOCK_LOCK="
-"%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*
+goto start
+:ended
 set "PATCHLOCK_CODE=%ERRORLEVEL%"
 :end
 if "%PATCHLOCK_CODE%"=="0" exit /b 0

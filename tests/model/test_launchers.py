@@ -182,15 +182,34 @@ WINDOWS = Starter(
 
 def test_batch_file_doubles_percent_signs_and_keeps_the_code_page() -> None:
     lines = launchers.batch(WINDOWS, TARGET).decode().split("\r\n")
-    assert lines[2:9] == [
+    assert lines[2:14] == [
+        "goto prepare",
+        ":start",
+        '"%PATCHLOCK_AT%" -P -m patchlock run mini --profile tiny -- %*',
+        "goto ended",
+        ":prepare",
         "setlocal DisableDelayedExpansion",
         r'set "PATCHLOCK_AT=C:\100%% mine\python.exe"',
         'set "PATCHLOCK_HOME=C:\\it\'s & co"',
         'set "PYTHONHOME="',
         'if not exist "%PATCHLOCK_AT%" goto gone',
-        '"%PATCHLOCK_AT%" -P -m patchlock run mini --profile tiny -- %*',
-        'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
+        "goto start",
+        ":ended",
     ]
+
+
+@pytest.mark.parametrize("target", [TARGET, Itself()], ids=["app", "itself"])
+def test_cmd_reads_on_at_the_same_place_in_a_later_version_of_the_file(target: Target | Itself) -> None:
+    later = dataclasses.replace(PREPARED, variables={"PATCHLOCK_NEW": "1"}, defaults={"PATCHLOCK_HOME": r"D:\x"})
+    one, other = (launchers.batch(starter, target).decode() for starter in (PREPARED, later))
+    end = one.index("%*\r\n") + len("%*\r\n")
+    assert one != other
+    assert one[:end] == other[:end]
+    assert one[end:].startswith("goto ended\r\n")
+    assert other[end:].startswith("goto ended\r\n")
+    for text in (one, other, launchers.bootstrap().decode()):
+        lines = text.split("\r\n")
+        assert all(lines.count(f":{word}") == 1 for word in re.findall(r"goto (\w+)", text))
 
 
 def test_only_a_window_of_the_menu_or_the_explorer_waits_for_a_key_after_an_error() -> None:

@@ -176,18 +176,14 @@ def batch(starter: Starter, target: Target | Itself) -> bytes:
         ]
     program = '"%PATCHLOCK_PYTHON%"' if starter.prepares else _batch_word(starter.program, starter.anchor)
     words = (_batch_word(word, starter.anchor) for word in (*starter.arguments, *target.command))
-    command = " ".join([program, *words, "%*"])
     lines = [
-        "@echo off",
-        f"rem {target.says}",
+        *_starts(target.says, " ".join([program, *words, "%*"])),
         "setlocal DisableDelayedExpansion",
         *settings,
         'set "PYTHONHOME="',
         'if not exist "%PATCHLOCK_AT%" goto gone',
         *((*_PREPARE, 'if not defined PATCHLOCK_TOOL set "PATCHLOCK_CODE=1"& goto end') if starter.prepares else ()),
-        command,
-        'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
-        ":end",
+        *_ENDS,
         *(_stay("run.bat") if isinstance(target, Target) else ()),
         "exit /b %PATCHLOCK_CODE%",
         ":gone",
@@ -196,6 +192,17 @@ def batch(starter: Starter, target: Target | Itself) -> bytes:
         "goto end",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def _starts(says: str, command: str) -> tuple[str, ...]:
+    """Let a file begin with what it starts, whatever it does before.
+
+    `cmd` reads on where that command stood, in what the file is then: a later version of it has the same beginning.
+    """
+    return "@echo off", f"rem {says}", "goto prepare", ":start", command, "goto ended", ":prepare"
+
+
+_ENDS = ("goto start", ":ended", 'set "PATCHLOCK_CODE=%ERRORLEVEL%"', ":end")
 
 
 def _stay(name: str) -> tuple[str, ...]:
@@ -235,8 +242,10 @@ def bootstrap() -> bytes:
     `PATCHLOCK_MODULE` names what is started in the place of `patchlock install`.
     """
     lines = [
-        "@echo off",
-        "rem Prepares patchlock and starts it, under any execution policy: install.cmd APP [options]",
+        *_starts(
+            "Prepares patchlock and starts it, under any execution policy: install.cmd APP [options]",
+            '"%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*',
+        ),
         "rem Written by patchlock.model.launchers.bootstrap, as the launchers are.",
         "setlocal DisableDelayedExpansion",
         'set "PATCHLOCK_AT=%~dp0install.ps1"',
@@ -249,9 +258,7 @@ def bootstrap() -> bytes:
         'if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"',
         'set "PATCHLOCK_MODULE="',
         'set "PATCHLOCK_LOCK="',
-        '"%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*',
-        'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
-        ":end",
+        *_ENDS,
         *_stay("install.cmd"),
         "exit /b %PATCHLOCK_CODE%",
     ]
