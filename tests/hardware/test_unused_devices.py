@@ -44,7 +44,7 @@ SEND = (
             linux(XT, nodes=(KFD,), release="6.8.0-31-generic"),
             unused(
                 "Radeon RX 9070 XT (gfx1201)",
-                "rocm-linux would fit it, but the kernel is 6.8.0-31-generic, and must be 6.12 or later",
+                "rocm-linux would fit it, but the kernel is 6.8.0-31-generic, and must be 6.12 or later; ask `patchlock doctor`",
             ),
             id="Ubuntu 24.04's first kernel",
         ),
@@ -52,18 +52,24 @@ SEND = (
             linux(XT, nodes=(Node(path="/dev/kfd", is_usable=False, group="render"),)),
             unused(
                 "Radeon RX 9070 XT (gfx1201)",
-                "rocm-linux would fit it, but this user may not open /dev/kfd, only the group render may",
+                "rocm-linux would fit it, but this user may not open /dev/kfd, only the group render may; ask `patchlock doctor`",
             ),
             id="not in the group render",
         ),
         pytest.param(
             linux(XT, container="docker"),
-            unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit it, but /dev/kfd is not there"),
+            unused(
+                "Radeon RX 9070 XT (gfx1201)",
+                "rocm-linux would fit it, but /dev/kfd is not there; ask `patchlock doctor`",
+            ),
             id="container that shows the card and has no node",
         ),
         pytest.param(
             linux(XT, is_wsl=True, nodes=(DXG,)),
-            unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit it, but this is WSL2, which has no /dev/kfd"),
+            unused(
+                "Radeon RX 9070 XT (gfx1201)",
+                "rocm-linux would fit it, but this is WSL2, which has no /dev/kfd; ask `patchlock doctor`",
+            ),
             id="Radeon in WSL2",
         ),
         pytest.param(
@@ -72,14 +78,17 @@ SEND = (
                 nodes=(NVIDIA,),
                 variables={"CUDA_VISIBLE_DEVICES": ""},
             ),
-            unused("GeForce RTX 4090 (sm_89)", "cuda-linux would fit it, but it is hidden by CUDA_VISIBLE_DEVICES"),
+            unused(
+                "GeForce RTX 4090 (sm_89)",
+                "cuda-linux would fit it, but it is hidden by CUDA_VISIBLE_DEVICES; ask `patchlock doctor`",
+            ),
             id="hidden by an empty variable",
         ),
         pytest.param(
             linux(RTX_4090, nodes=(NVIDIA,), versions={"nvidia-driver": "470.256.02"}),
             unused(
                 "GeForce RTX 4090 (sm_89)",
-                "cuda-linux would fit it, but the driver is 470.256.02, and must be 525.60.13 or later",
+                "cuda-linux would fit it, but the driver is 470.256.02, and must be 525.60.13 or later; ask `patchlock doctor`",
             ),
             id="old driver",
         ),
@@ -120,7 +129,9 @@ SEND = (
         ),
         pytest.param(
             dataclasses.replace(GB10, nodes=()),
-            unused("GB10 (sm_121)", "cuda13-aarch64 would fit it, but /dev/nvidiactl is not there"),
+            unused(
+                "GB10 (sm_121)", "cuda13-aarch64 would fit it, but /dev/nvidiactl is not there; ask `patchlock doctor`"
+            ),
             id="DGX Spark whose driver is not there",
         ),
         pytest.param(
@@ -401,7 +412,9 @@ def test_mac_too_old_for_metal_is_told_why() -> None:
     found = choose(OUTLINES.values(), host, CARDS)
     assert found.chosen.profile.name == "cpu"
     (doubt,) = found.doubts
-    reason = "mps-macos would fit it, but the system is macOS 12.6, and must be macOS 13 or later"
+    reason = (
+        "mps-macos would fit it, but the system is macOS 12.6, and must be macOS 13 or later; ask `patchlock doctor`"
+    )
     assert doubt == unused("Apple M1", reason).replace("your Apple", "the GPU of your Apple")
     newer = choose(OUTLINES.values(), dataclasses.replace(host, distribution="macos 15.1"), CARDS)
     assert newer.chosen.profile.name == "mps-macos"

@@ -274,7 +274,7 @@ def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
         ),
         (
             "  mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: needy would fit it, "
-            "but this user may not open /dev/kfd, only the group render may"
+            "but this user may not open /dev/kfd, only the group render may; ask `patchlock doctor`"
         ),
     ]
     told = json.loads(face("install", "mini", "--json").stdout)

@@ -100,8 +100,7 @@ def account(
             if options.near or options.all_refused or options.tries or not is_weak:
                 (doubts if options.near else warnings)[_on_the_processor(one, best, options, app)] = None
         elif options.near:
-            ask = _ASK if one.device.trouble else ""
-            doubts[_unused(one, used, _blocked(options.near) + ask, options.tries, app)] = None
+            doubts[_unused(one, used, _blocked(options.near), options.tries, app)] = None
         elif one.device.is_hidden or one.device.trouble:
             if not is_weak or options.tries or options.all_refused:
                 doubts[_unused(one, used, _stopped(one, best, host), (), app)] = None
@@ -238,10 +237,10 @@ def your(one: _Device) -> str:
 
 
 def _blocked(near: Sequence[tuple[str, str]]) -> str:
-    """Say what is in the way of the best profile, and of those that it keeps away, too."""
+    """Say what is in the way of the best profile, and of those that it keeps away, too; `doctor` has the remedy."""
     why = near[0][1]
     names = [name for name, each in near if each == why]
-    return f"{_listed(names)} would fit it, but {why}"
+    return f"{_listed(names)} would fit it, but {why}{_ASK}"
 
 
 def _listed(names: Sequence[str]) -> str:
