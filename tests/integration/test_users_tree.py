@@ -205,6 +205,8 @@ def test_source_that_lacks_files_is_told_as_that(locked: World, patchlock: Patch
     assert done.returncode == 1
     assert f"the clone that upstream comes from lacks some of upstream's files ({public / '.git'})" in done.stderr
     assert "complete it with `git fetch --refetch` there, or leave --source out" in done.stderr
+    assert "environment" not in done.stderr  # nothing was built before
+    assert done.stderr[done.stderr.index("error") :] in patchlock("plan", *words).stderr
 
 
 def _packed(objects: Path) -> None:

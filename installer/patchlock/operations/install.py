@@ -193,6 +193,7 @@ class _Job:
 
 def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
     snapshot, digest = fetch(request), sha256(data)
+    clone.require_complete(request.installation.source, snapshot)
     inputs = inputs_digest(request, data, snapshot.commit)
     name = _name(request, generation_id(digest, snapshot.commit, inputs))
     folder = generations.generation(request.installation, name)

@@ -19,6 +19,7 @@ from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
 from patchlock.operations.missing_imports import missing_imports
 from patchlock.patches.import_graph import ReachedImport
+from patchlock.worktree import clone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +51,12 @@ def plan(request: Request) -> Plan:
         LockFormatError: the lock was changed after it was made.
         LockStaleError: the lock was made from something else.
         PatchError: a patch cannot do what it says.
+        UpstreamError: the clone that upstream is taken from lacks files of it.
     """
     require_possible(request.app, request.profile, request.platform)
     lock, data = read_sealed_lock(request)
     upstream = read_upstream(request)
+    clone.require_complete(request.installation.source, upstream.snapshot)
     newer_files = require_fresh(request, lock, upstream)
     return Plan(
         app=request.app,

@@ -75,7 +75,7 @@ def _share(folder: Path, snapshot: Snapshot, ref: str) -> bool:
         Whether it did: it cannot where the cache lacks objects, or reads some of them elsewhere.
     """
     ours, theirs = folder / ".git" / "objects", snapshot.repository / "objects"
-    if (snapshot.repository / "shallow").exists() or (theirs / "info" / "alternates").exists():
+    if (snapshot.repository / "shallow").exists() or _borrowed(snapshot).exists():
         return False
     asked = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/remotes/origin", ref)
     refs = dict(row.split() for row in git(*asked, repository=snapshot.repository).text.splitlines())
@@ -103,10 +103,34 @@ def _link(theirs: Path, ours: Path, wanted: re.Pattern[str], before: str = "") -
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
     refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{tree_of(folder).ref(INCOMING)}")
+    _take(snapshot, *arguments, str(snapshot.repository), *refspecs, repository=folder, lock=lock)
+
+
+def require_complete(folder: Path, snapshot: Snapshot) -> None:
+    """Make sure before anything is built that a clone can be made, where its objects are read elsewhere.
+
+    Args:
+        folder: where the clone will be; one that is there has what it needs of earlier commits.
+        snapshot: upstream's commit in our cache.
+
+    Raises:
+        UpstreamError: the place from which they are read lacks some.
+    """
+    if not folder.exists() and _borrowed(snapshot).exists():
+        wanted = ("--remotes=origin", snapshot.tree)
+        _take(snapshot, "rev-list", "--objects", "--quiet", *wanted, repository=snapshot.repository)
+
+
+def _borrowed(snapshot: Snapshot) -> Path:
+    return snapshot.repository / "objects" / "info" / "alternates"
+
+
+def _take(snapshot: Snapshot, *arguments: str, repository: Path, lock: int | None = None) -> None:
+    """Run git on the objects of a snapshot; says where they lack some."""
     try:
-        git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
+        git(*arguments, repository=repository, keep_open=[lock] if lock is not None else [])
     except CommandFailedError as error:
-        borrowed = snapshot.repository / "objects" / "info" / "alternates"
+        borrowed = _borrowed(snapshot)
         if not borrowed.exists():
             raise
         raise UpstreamError(
