@@ -56,6 +56,27 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     assert (tmp_path / "other/lockfiles/mini-voice/cpu.linux-x86_64.txt").is_file()
 
 
+def test_edit_to_an_older_version_names_what_forces_it(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "clock", version) for version in ("1.0", "2.0")]
+    pages += [miniature.wheel(tmp_path / "w", "hands", "1.0", requires=("clock==1.0",))]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    files = {"requirements.txt": "clock==1.5\nhands\n", "app.py": "import hands\n" + STARTS}
+    clone = upstream(tmp_path / "clone", files)
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve")
+
+    assert told.returncode == 0, told.stdout
+    assert (
+        "look at: edits that were tried with uv: clock<3,>=1.5 → clock<=1.0; look whether the app works with them, or "
+        "without hands (1.0 is locked): all versions of hands depend on clock==1.0; app.py:1 imports hands as the program starts\n"
+    ) in told.stdout
+    (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert "clock 1.5 has no wheel" not in patch["why"]
+    assert f"added to it: patch {patch['id']}: {patch['why']}\n" in told.stdout
+
+
 def test_what_solve_has_tried_in_vain_is_told_and_not_written(
     face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,7 +442,9 @@ def test_of_two_builds_of_one_library_one_is_kept_where_there_are_two(face: Face
     new_app = ("new-app", URL, "--source", str(clone))
     told = face(*new_app, "--into", str(tmp_path / "first"), "--platform", "windows-amd64").stdout
     assert told.endswith(" with `--solve`, which looks for what keeps the rules, and writes it into the proposal\n")
-    assert "\n\nmay fail where it is used:\ndevice-helper: " in told  # the program does not import it
+    assert (
+        "\n\nmay fail where it is used:\ndevice-helper: " in told
+    )  # the program does not import it
 
     own = tmp_path / "mine"
     told = face(*new_app, "--into", str(own), "--solve", "--profile", "all").stdout

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.catalogue import pairs
 from patchlock.catalogue.authoring import drafts
@@ -19,6 +21,7 @@ from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.edits import bounded
 from patchlock.locks.conflicts.explanation import Explanation, Tried
+from patchlock.locks.conflicts.model import Member
 from patchlock.model.patch import Patch
 from patchlock.operations import proposal_scratch
 from patchlock.operations.proposal_scratch import LockSettings
@@ -38,7 +41,8 @@ def mended(
     chosen = next(iter(fitting), None)
     if chosen is None:
         return None
-    return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying))
+    words = " ".join(word for conflict in found.conflicts for word in conflict.words)
+    return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying), words)
 
 
 def _profiles_in_need(proposal: Proposal, found: Explanation, chosen: Tried, trying: LockSettings) -> tuple[str, ...]:
@@ -72,11 +76,18 @@ def _bounds_only(table: str, names: Collection[NormalizedName], others: Collecti
 
 
 def _with(
-    proposal: Proposal, chosen: Tried, trying: LockSettings, profiles: Collection[str]
+    proposal: Proposal, chosen: Tried, trying: LockSettings, profiles: Collection[str], words: str
 ) -> tuple[Proposal, list[str]]:
     """Add the patches of a set of edits for some profiles; one that replaces another by its id stands in its place.
 
     What bounds a distribution that is dropped goes with it: it would bound nothing.
+
+    Args:
+        proposal: what is edited.
+        chosen: the edits.
+        trying: of the pair that was tried.
+        profiles: for which they are.
+        words: uv's about the conflict.
     """
     others = [name for name in trying.catalogue.profile_names() if name not in profiles]
     remedy = chosen.remedy
@@ -98,8 +109,10 @@ def _with(
         if patch.id in theirs and theirs[patch.id] in taken:
             name = theirs[patch.id]
             taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch.id))
-        own[patch.id] = _section(proposal, written)
-        added.append(f"patch {patch.id}: {patch.why}")
+        if patch.id in own and patch.op != own[patch.id].written.patch.op:  # its reason was that of another version
+            patch = dataclasses.replace(patch, why=remedy.anew.get(patch.id) or drafts.WHY, source=drafts.SOURCE)
+        own[patch.id] = _section(proposal, dataclasses.replace(written, patch=patch))
+        added.append(f"patch {patch.id}: {own[patch.id].written.patch.why}")
     changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
     dropped = _drops(chosen)
     importers = trying.importers() if dropped else Importers()
@@ -109,6 +122,9 @@ def _with(
         if c.member is not None
     ]
     remark = f"edits that were tried with uv: {'; '.join(listed)}; look whether the app works with them"
+    members = [one.member for one in changes.values() if one.member is not None and one.member.name in chosen.versions]
+    older = [one.name for one in members if _is_older(one, chosen.versions[one.name])]
+    remark += "".join(f", or without {one}" for one in _forcing(older, words, chosen, trying))
     return (
         dataclasses.replace(
             proposal,
@@ -119,6 +135,25 @@ def _with(
         ),
         added,
     )
+
+
+def _is_older(member: Member, version: Version) -> bool:
+    """Tell whether a version is below what a requirement asks for."""
+    floors = [one for one in member.requirement.specifier if one.operator in {"==", ">=", ">", "~="}]
+    return any(version < Version(one.version.removesuffix(".*")) for one in floors)
+
+
+def _forcing(older: Collection[NormalizedName], words: str, chosen: Tried, trying: LockSettings) -> Iterator[str]:
+    """Name what keeps distributions old, each with what uv says of its versions and who imports it."""
+    asking: dict[NormalizedName, list[str]] = {}
+    for name in older:
+        bound = rf"{re.escape(name)}(?![\w-])[^\s,]*(?:,[<>=!~]\S*)?"
+        for said in re.finditer(rf"(?<!\S)(?:all versions of )?([\w.-]+)\S* depends? on {bound}", words):
+            if (by := canonicalize_name(said[1])) in chosen.versions and by not in older:
+                asking.setdefault(by, []).append(said[0].rstrip(",."))
+    for by, clauses in asking.items():
+        who = trying.importers().told(by)
+        yield f"{by} ({chosen.versions[by]} is locked): {', '.join(dict.fromkeys(clauses))}; {who}"
 
 
 def _is_same_elsewhere(known: Patch, new: Patch) -> bool:
