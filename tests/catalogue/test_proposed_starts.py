@@ -34,9 +34,10 @@ def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
     ("program", "imports"),
     [
         ("import numpy\n", ("numpy",)),
-        ("import sys\nif sys.version_info[0] < 3:\n    raise OSError\nimport numpy\n", ("torch",)),
+        ("import sys\nif sys.version_info[0] < 3:\n    raise OSError\nimport numpy\n", ("numpy",)),
+        ("import sys\n", ("torch",)),
     ],
-    ids=["program", "packages"],
+    ids=["program", "after-a-question", "packages"],
 )
 def test_modules_to_import_are_those_of_the_program_or_else_of_the_packages(
     program: str, imports: tuple[str, ...]

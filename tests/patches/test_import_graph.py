@@ -58,6 +58,8 @@ def test_what_may_never_run_is_left_out(text: str) -> None:
     "text",
     [
         "class A:\n    import late\n",
+        "import sys\nif sys.version_info < (3, 8):\n    raise RuntimeError\nimport late\n",
+        "def f(x):\n    if x:\n        raise ValueError\n    import late\nf(1)\n",
         "with open('x'):\n    import late\n",
         "try:\n    import late\nexcept OSError:\n    pass\n",
         "try:\n    import late\nfinally:\n    pass\n",

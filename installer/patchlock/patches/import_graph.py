@@ -396,8 +396,11 @@ def _calls(value: ast.expr) -> Iterator[ast.Call]:
 
 
 def _may_return(node: ast.stmt) -> bool:
-    """Tell whether a statement may end its function, so that what follows may never run."""
-    if isinstance(node, ast.Return | ast.Raise):
+    """Tell whether a statement may end its function, so that what follows may never run.
+
+    One that may raise ends the program: whatever starts comes to what follows.
+    """
+    if isinstance(node, ast.Return):
         return True
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
