@@ -216,6 +216,12 @@ def test_modules_to_import_are_those_of_the_program_or_else_of_the_packages(
             id="a-server-whose-option-comes-first",
         ),
         pytest.param(
+            {"README.md": "```\npython examples/own/voice.py\n```", "examples/own/voice.py": STARTS, "app.py": STARTS},
+            "python examples/own/voice.py",
+            "",
+            id="one-below-examples-that-the-page-names",
+        ),
+        pytest.param(
             {"docs/use.md": "`python -m page`", "a/__init__.py": "", "a/page.py": SERVES},
             "python -m page",
             "a",
@@ -423,6 +429,57 @@ def test_variables_of_start_scripts_are_taken_where_the_scripts_agree() -> None:
 
     assert found.environment == {"PYTHONPATH": ".:api", "WEB": "web", "NAME": "a b"}
     assert found.why == ("start-cpu.sh:9 says so; its start scripts do not agree on CARD: set what your machine needs")
+
+
+README = """`python go.py` speaks.
+```bash
+pip install -r requirements.txt
+# Disable lazy compilation
+export NO_COMPILE=1 MODE="a b"
+export HF_TOKEN=hf_ab  # your own
+export HF_ENDPOINT=https://hub.test
+export PATH=~/bin:$PATH
+```
+```powershell
+$env:LEVEL = "3"
+```
+```bat
+set FAST=yes
+```
+```bash
+export RUNS=2 && python tools/fit.py
+```
+```bash
+export CMAKE_ARGS=-DX=on
+pip install more
+```
+```bash
+HSA_OVERRIDE_GFX_VERSION=10.3.0 SPEED=2 python go.py
+```
+### Once more
+```bash
+SPEED=3 python go.py
+```
+"""
+
+
+def test_variables_that_the_readme_sets_before_a_start_are_taken_or_told() -> None:
+    found = started({"README.md": README, "go.py": STARTS, "tools/fit.py": STARTS})[0]
+
+    assert found.command == ("python", "go.py")
+    assert found.environment == {"NO_COMPILE": "1", "MODE": "a b", "LEVEL": "3", "FAST": "yes"}
+    assert found.why.split("; ") == [
+        "README.md:1 says so",
+        "README.md:5 sets NO_COMPILE=1",
+        "README.md:5 sets MODE=a b",
+        "README.md:6 sets HF_TOKEN, which not every machine needs: set what yours does",
+        "README.md:7 sets HF_ENDPOINT, which not every machine needs: set what yours does",
+        "README.md:11 sets LEVEL=3",
+        "README.md:14 sets FAST=yes",
+        "README.md:24 sets HSA_OVERRIDE_GFX_VERSION, which not every machine needs: set what yours does",
+        "README.md:24 sets SPEED, which not every machine needs: set what yours does",
+        "README.md:28 sets SPEED, which not every machine needs: set what yours does",
+    ]
 
 
 @pytest.mark.parametrize("said", ["", "`python train_first.py`"], ids=["a-name", "a-document"])

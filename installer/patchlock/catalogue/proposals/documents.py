@@ -34,6 +34,7 @@ _BEFORE = re.compile(
     r"(?:\s+(?:--(?:extra|group|with|python|env-file)\s+\S+|--\w[\w-]*(?:=\S+)?))*)\s+)+"
 )
 _ASSIGNED = re.compile(r"(export\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s\"']*|\$\(pwd\))")
+_EXPORTED = re.compile(r"(?:export|set)\s+(.+)|\$env:(.+)")
 _HERE = re.compile(r"\$\(pwd\)|\$\{?PWD\b\}?")
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _ENTRY = re.compile(r"(?i)^\s*(?:CMD|ENTRYPOINT)\s+(.*)")
@@ -52,6 +53,15 @@ _FOLDER = re.compile(r"(?:cd|pushd|Set-Location|WORKDIR)\s+(?:/d\s+)?[\"']?([^\s
 
 
 @dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a document gives an environment variable."""
+
+    value: str
+    line: int
+    block: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Told:
     """A command line that a document has."""
 
@@ -61,8 +71,8 @@ class Told:
     block: int
     """Lines of one block follow each other."""
     found: Finding
-    exports: Mapping[str, str] = field(default_factory=dict)
-    """What the lines of a shell script before it export, as far as their values are known."""
+    exports: Mapping[str, Setting] = field(default_factory=dict)
+    """What a page or the lines of a shell script before it export, and what it gives its own command."""
 
 
 def is_document(path: PurePosixPath) -> bool:
@@ -165,22 +175,22 @@ def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
         sdk = _SDK.search(content)
         program = "streamlit run" if sdk and sdk[1] == "streamlit" else "python"
         yield from _lines(path, [(content.count("\n", 0, app.start()) + 1, f"{program} {app[1]}")], 1)
-    fence, block, kept = "", 0, list[tuple[int, str]]()
+    fence, block, kept, exports = "", 0, list[tuple[int, str]](), dict[str, Setting]()
     for number, line in enumerate(content.splitlines(), start=1):
         stripped = _TAG.sub("", line).strip().removeprefix("> ").strip()
         mark = re.match(r"(`{3,}|~{3,})", stripped)
         if mark and (not fence or stripped.startswith(fence)):
             if fence:
-                yield from _lines(path, kept, block)
+                yield from _lines(path, kept, block, exports=exports)
             fence, block, kept = ("" if fence else mark[1]), number, []
         elif fence:
             kept.append((number, stripped))
         elif re.match(r" {4,}\S|\t+\S", line) or "<code>" in line or "<pre>" in line:
-            yield from _lines(path, [(number, stripped)], number)
+            yield from _lines(path, [(number, stripped)], number, exports=exports)
         else:
             for code in _CODE.findall(line):
-                yield from _lines(path, [(number, code)] if len(code.split()) > 1 else [], number)
-    yield from _lines(path, kept, block)
+                yield from _lines(path, [(number, code)] if len(code.split()) > 1 else [], number, exports=exports)
+    yield from _lines(path, kept, block, exports=exports)
 
 
 def _dockerfile(path: PurePosixPath, content: str, files: Files) -> Iterator[Told]:
@@ -256,23 +266,45 @@ def _joined(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _lines(
-    path: PurePosixPath, lines: Sequence[tuple[int, str]], block: int, folder: PurePosixPath = _ROOT
+    path: PurePosixPath,
+    lines: Sequence[tuple[int, str]],
+    block: int,
+    folder: PurePosixPath = _ROOT,
+    exports: dict[str, Setting] | None = None,
 ) -> Iterator[Told]:
-    known, exports = dict[str, str](), dict[str, str]()
+    known = dict[str, str]()
+    exports = exports if exports is not None else {}
+    is_page = path.suffix.lower() in _PAGES
     for number, line in _joined(lines):
         if path.suffix == ".sh" and (assigned := _ASSIGNED.fullmatch(line.strip())):
             value = _VARIABLE.sub(lambda found: known.get(found[1], found[0]), _HERE.sub(".", assigned[3].strip("\"'")))
             known[assigned[2]] = value
-            exports |= {assigned[2]: value} if assigned[1] else {}
+            exports |= {assigned[2]: Setting(value=value, line=number, block=block)} if assigned[1] else {}
         for part in _AFTER.split(line.strip()):
-            bare = _SETTING.sub("", _PROMPT.sub("", part.strip()))
-            bare = _SETTING.sub("", _BEFORE.sub("", bare, count=1))
+            given = dict[str, Setting]()
+            bare = _PROMPT.sub("", part.strip())
+            if is_page and (exported := _EXPORTED.fullmatch(bare)):
+                exports |= _settings(re.sub(r"\s*=\s*", "=", exported[1] or exported[2], count=1), number, block)
+            for pattern in (_SETTING, _BEFORE, _SETTING):
+                before = found[0] if (found := pattern.match(bare)) else ""
+                given |= _settings(before, number, block) if is_page and pattern is _SETTING else {}
+                bare = bare[len(before) :]
             gone = _FOLDER.match(bare)
             if gone:
                 folder = _gone(folder, gone[1])
             elif words := _words(bare):
                 place = Finding(path=path, line=number, text=excerpt(part))
-                yield Told(words=words, folder=folder, block=block, found=place, exports=dict(exports))
+                yield Told(words=words, folder=folder, block=block, found=place, exports=exports | given)
+
+
+def _settings(text: str, line: int, block: int) -> dict[str, Setting]:
+    """Read `NAME=value` of a command line."""
+    pairs = (word.partition("=") for word in _words(text))
+    return {
+        name: Setting(value=_HERE.sub(".", value), line=line, block=block)
+        for name, equals, value in pairs
+        if equals and name.isidentifier()
+    }
 
 
 def _gone(folder: PurePosixPath, to: str) -> PurePosixPath:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import configparser
+import dataclasses
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -34,6 +35,11 @@ _PREPARES = re.compile(
 )
 """Words after a program with which it prepares, and does nothing else."""
 _WEB = re.compile(r"(?i)(?:^|[/_.-])(?:web-?_?ui|web-?_?app|gradio|streamlit)(?=[/_.=-]|$)")
+_OF_A_MACHINE = re.compile(
+    r"(?i)(?:^|[_\W])(?:CUDA|NVIDIA|NCCL|HIP|HSA|ROCM?|ROCR|AMD|ONEAPI|ZE|SYCL|proxy|token|key|secret|passw\w*|user\w*)"
+    r"(?=[_\W]|$)|[$~`\\]|(?:^|[=:])/|://|xxx"
+)
+"""Settings that choose a card, name a place, or are a person's own."""
 _OPENS = re.compile(r"--?(?:share|public|host|listen|listen-host|server[_-]name|bind|ip)(?:=.*)?$")
 """Options that let others in, which nobody has to want."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
@@ -46,6 +52,8 @@ _SKIPPED = frozenset({"tests", "test", "docs", "third_party", "node_modules", "b
 
 _Key = tuple[tuple[str, ...], str]
 """A program, and the folder from which its module is found."""
+_Block = tuple[PurePosixPath, int]
+"""Lines of a document that follow each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +93,13 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     found: dict[_Key, tuple[str, tuple[str, ...]]] = {}
     modes: dict[_Key, list[_Mode]] = {}
     said: dict[_Key, list[Sequence[str]]] = {}
-    exports: dict[_Key, list[Mapping[str, str]]] = {}
+    exports: dict[_Key, list[documents.Told]] = {}
     first: set[_Key] = set()
-    for line in documents.told(files):
-        started = _started(line, code, scripts)
-        if started is None:
-            continue
+    told = documents.told(files)
+    lines = [(line, started) for line in told if (started := _started(line, code, scripts))]
+    starting = {(line.found.path, line.block) for line, _ in lines}
+    installing = {(line.found.path, line.block): line.found.line for line in told if "install" in line.words}
+    for line, started in lines:
         program, words = started
         if words and _PREPARES.fullmatch(words[0]):
             continue
@@ -98,7 +107,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         why = f"{line.found.path}:{line.found.line} says so"
         key = (program, _home(program, line.folder, code))
         said.setdefault(key, []).append(words)
-        exports.setdefault(key, []).extend([line.exports] if line.exports else [])
+        exports.setdefault(key, []).append(_with_own_exports(line, starting, installing))
         first |= {key} if line.found.path.name.lower().startswith("readme") else set()
         if key not in found or (not arguments and found[key][1]):
             found[key] = (why, arguments)
@@ -201,11 +210,11 @@ def _made(
     told: tuple[str, tuple[str, ...]],
     modes: Sequence[_Mode],
     said: Sequence[Sequence[str]],
-    exports: Sequence[Mapping[str, str]],
+    lines: Sequence[documents.Told],
     trees: Trees,
 ) -> LaunchCommand:
     program, home = key
-    environment, left = _environment(exports)
+    environment, remarks = _environment(lines)
     homes = dict.fromkeys((*filter(None, [home]), *environment.pop("PYTHONPATH", "").split(":")))
     path, reached = _followed(trees, program, [one for one in homes if one])
     serves = program[0] in _STARTERS or any(SERVES.search(trees.files[one]) for one in reached.files)
@@ -220,23 +229,50 @@ def _made(
     return LaunchCommand(
         command=(*command, *required.given),
         environment=environment | ({"PYTHONPATH": path} if path else {}),
-        why="; ".join((why, *left, *required.remarks)),
+        why="; ".join((why, *remarks, *required.remarks)),
         serves=serves,
     )
 
 
-def _environment(exports: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Keep what all start scripts export alike, and what is no place of one machine; gives it, and what is left out."""
+def _with_own_exports(
+    line: documents.Told, starting: Collection[_Block], installing: Mapping[_Block, int]
+) -> documents.Told:
+    """Leave out what a page exports for another block that starts a program, or before it installs something there."""
+
+    def is_meant(one: documents.Setting) -> bool:
+        block = (line.found.path, one.block)
+        return one.block == line.block or (block not in starting and one.line > installing.get(block, 0))
+
+    return dataclasses.replace(line, exports={name: one for name, one in line.exports.items() if is_meant(one)})
+
+
+def _environment(lines: Sequence[documents.Told]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Keep what all start scripts export alike, and what the first page has for all its lines that start a program.
+
+    What is of one machine is left out. Gives the environment, and what a person has to know of it, clauses.
+    """
+    scripts = [line for line in lines if line.found.path.suffix == ".sh" and line.exports]
+    page = next((line.found.path for line in lines if line.found.path.suffix != ".sh"), None)
+    told = [line for line in lines if line.found.path == page]
+    told = [line for line in told if line.block != line.found.line] or told  # what stands in a sentence repeats others
     found: dict[str, str] = {}
+    remarks: list[str] = []
     left: list[str] = []
-    for name in dict.fromkeys(name for one in exports for name in one):
-        value = exports[0].get(name, "")
-        if any(one.get(name) != value for one in exports):
-            left.append(name)
-        elif not re.search(r"[$~`\\]|(?:^|:)/|://", value):
-            found[name] = ":".join(str(PurePosixPath(one)) if one.startswith("./") else one for one in value.split(":"))
-    remark = f"its start scripts do not agree on {', '.join(left)}: set what your machine needs"
-    return found, (remark,) if left else ()
+    for group in (scripts, told):
+        for name, one in [(name, one) for line in group for name, one in line.exports.items()]:
+            place = f"{group[0].found.path}:{one.line}"
+            is_common = all(name in line.exports and line.exports[name].value == one.value for line in group)
+            if is_common and not _OF_A_MACHINE.search(f"{name}={one.value}") and not _PLACEHOLDER.search(one.value):
+                parts = one.value.split(":")
+                found[name] = ":".join(str(PurePosixPath(part)) if part.startswith("./") else part for part in parts)
+                remarks += [f"{place} sets {name}={found[name]}"] if group is told else []
+            elif group is told and name not in {"PATH", "PYTHONPATH"}:
+                remarks.append(f"{place} sets {name}, which not every machine needs: set what yours does")
+            elif group is scripts and not is_common:
+                left.append(name)
+    names = ", ".join(dict.fromkeys(left))
+    remarks += [f"its start scripts do not agree on {names}: set what your machine needs"] if left else []
+    return found, tuple(dict.fromkeys(remarks))
 
 
 def _started(
@@ -313,7 +349,7 @@ def _of_file(path: PurePosixPath, code: Files) -> tuple[tuple[str, ...], str]:
 
 
 def _script(word: str, folder: PurePosixPath, code: Files) -> PurePosixPath | None:
-    if not word.endswith(".py") or _PLACEHOLDER.search(word):
+    if not word.endswith(".py"):
         return None
     plain = PurePosixPath(word.replace("\\", "/").removeprefix("./"))
     return next((path for path in (folder / plain, plain) if path in code), None)
