@@ -16,9 +16,12 @@ from test_proposals import repaired, tree
 
 from patchlock.catalogue.proposals import (
     _cuda_guards,
+    device_switches,
     findings,
     narrowing,
     onnx_builds,
+    reached_code,
+    required_cuda,
     shared_sets,
 )
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
@@ -472,7 +475,8 @@ where = torch.device(card if torch.cuda.is_available() else "cpu")
 
 def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
     lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
-    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25, 26} == {3, 5, 11, 18, 21, 25, 26}
+    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25, 26} == {3, 5, 11, 18, 25, 26}
+    assert _cuda_guards.ended_lines(ast.parse(GUARDED)) == {21}  # after an import of what is CUDA's
 
 
 @pytest.mark.parametrize(
@@ -501,12 +505,177 @@ def test_default_is_told_as_one_and_a_replaced_value_not_at_all() -> None:
     assert issue.means == "a function takes an NVIDIA card where no caller gives it another device"
 
 
-def test_issue_of_files_that_a_program_does_not_come_to_may_never_be_met() -> None:
-    place = Finding(path=PurePosixPath("remote/api.py"), line=1, text="import pkg_resources")
-    old = Issue(name="old-module", title="", means="", found=(place,), remedy="")
+def test_places_that_a_program_does_not_come_to_are_told_apart() -> None:
+    api, run = PurePosixPath("remote/api.py"), PurePosixPath("run.py")
+    places = tuple(Finding(path=path, line=line, text="x") for path, line in ((api, 1), (run, 2), (run, 9)))
+    old = Issue(name="old-module", title="", means="", found=places, remedy="")
     for issue, worst in ((old, "stops the start"), (dataclasses.replace(old, name="av-wheel"), "stops the first use")):
-        told = [findings.stops(findings.of_program(issue, [PurePosixPath(one)])) for one in ("remote/api.py", "run.py")]
-        assert told == [worst, "may stop a use"]
+        told = findings.of_program([issue], [run], {run: {9}})
+        assert [(findings.stops(one), one.found) for one in told] == [
+            ("may stop a use", (places[0], places[2])),
+            (worst, (places[1],)),
+        ]
+        assert findings.of_program(told, [api, run], {}) == (
+            dataclasses.replace(issue, found=(*places[::2], places[1])),
+        )
+    slow = dataclasses.replace(old, is_slower=True)
+    assert findings.of_program([slow], [run], {}) == (slow,)  # it says nothing of a failure
+
+
+REACHED = """
+from net import called as named, never
+def main():
+    named()
+    return 1
+    dead()
+def unused():
+    main()
+@route("/")
+def handler():
+    use()
+class Net(Module):
+    def forward(self):
+        use()
+class Plain:
+    def __init__(self, x=once()):
+        self.run()
+    def run(self):
+        use()
+    def other(self):
+        use()
+class Idle(Module):
+    def forward(self):
+        use()
+if __name__ == "__main__":
+    main()
+    Net()
+    call(getattr(Plain(), "by_word"))
+"""
+NET = """
+__all__ = ["never"]
+def called():
+    use()
+def never():
+    use()
+def by_word():
+    use()
+if __name__ == "__main__":
+    never()
+"""
+
+
+def test_code_whose_name_nothing_mentions_that_runs_is_idle() -> None:
+    trees = Trees(tree({"app.py": REACHED, "net.py": NET}))
+    files = [*map(PurePosixPath, ("app.py", "net.py"))]
+
+    idle = reached_code.idle_lines(trees, files, ("python", "app.py"))
+
+    assert {str(path): sorted(lines) for path, lines in idle.items()} == {
+        "app.py": [6, 8, 21, 24],
+        "net.py": [6, 10],
+    }
+    typed = reached_code.idle_lines(trees, files, ("python", "-c", "from app import unused; unused()"))
+    assert {*range(3, 7)} & typed[files[0]] == {6}
+
+
+ENDS = """import torch
+if not torch.cuda.is_available():
+    raise RuntimeError("an NVIDIA GPU is required")
+import more
+model = more.load().to("cuda")
+def later(x):
+    assert torch.cuda.is_available()
+    return x.to("cuda")
+def asked(x):
+    if x.device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError
+    try:
+        assert torch.cuda.is_available()
+    except AssertionError:
+        pass
+    if not torch.cuda.is_available():
+        print("none")
+        sys.exit(1)
+def other(device, cuda_graphs):
+    assert device in ("cpu", "cuda")
+    assert cuda_graphs
+    if "cuda" in device:
+        assert torch.cuda.is_available()
+    if not torch.cuda.is_available():
+        return None
+"""
+
+
+def test_end_where_cuda_is_missing_is_told_and_not_that_the_cpu_is_taken_after_it() -> None:
+    files = tree({"app.py": ENDS, "tests/a.py": ENDS})
+    trees = Trees(files)
+
+    told = required_cuda.issues(trees)
+
+    assert [(findings.stops(one), [str(place) for place in one.found]) for one in told] == [
+        ("stops the start", ["app.py:2: if not torch.cuda.is_available():"]),
+        (
+            "stops the first use",
+            ["app.py:7: assert torch.cuda.is_available()", "app.py:16: if not torch.cuda.is_available():"],
+        ),
+    ]
+    assert all(one.is_left for one in told)
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, trees), requirement_files=())
+    assert [
+        issues for _, issues in shared_sets.examine([Catalogue(root=ROOT).shared("device-helper")], known, Memoized())
+    ] == [()]
+
+
+CHOOSES = """
+def best():
+    # Select the best device, skipping MPS due to float64 limitations
+    if torch.cuda.is_available():
+        device = "cuda"
+    else:
+        device = "cpu"
+    return device
+def named():
+    # MPS first
+    return "mps" if torch.backends.mps.is_available() else "cuda" if torch.cuda.is_available() else "cpu"
+def other():
+    # MPS is fine
+    return 1
+"""
+BESIDE = """# speaks of mps elsewhere
+
+# no xpu yet: https://e.test/1
+device = "cuda" if torch.cuda.is_available() else "cpu"
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        (CHOOSES, [("mps", 3, "Select the best device, skipping MPS due to float64 limitations")]),
+        (BESIDE, [("xpu", 3, "no xpu yet: https://e.test/1")]),
+        (CHOOSES.replace("MPS due", "it due"), []),
+    ],
+)
+def test_comment_says_why_a_device_is_left_out(code: str, wanted: list[tuple[str, int, str]]) -> None:
+    path = PurePosixPath("app.py")
+    trees = Trees(tree({"app.py": code, "tests/app.py": code}))
+
+    found = device_switches.left_out(trees, (), {})
+
+    assert [(one.device, one.found.line, one.found.text) for one in found] == wanted
+    assert device_switches.left_out(trees, [path], {path: range(99)}) == ()
+
+
+def test_device_that_upstream_leaves_out_is_given_by_no_patch_and_misses_nowhere() -> None:
+    files = tree({"app.py": "import torch\n" + CHOOSES})
+    known = shared_sets.Tree(
+        files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=(), left_out=("mps",)
+    )
+
+    ((choice, issues),) = shared_sets.examine([Catalogue(root=ROOT).shared("device-helper")], known, Memoized())
+
+    assert choice.without == ("device-helper-on-metal",)
+    assert not [place for issue in issues for place in issue.found if "mps-macos" in place.text]
 
 
 @pytest.mark.parametrize(

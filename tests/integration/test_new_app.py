@@ -276,6 +276,64 @@ def test_module_that_only_an_extra_brings_is_required(face: Face, index: str, tm
     assert "gradio==4.0 " in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
+def test_draft_says_what_was_looked_at_and_keeps_to_what_upstream_says(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "clock\n",
+        "README.md": "```bash\npip install -r requirements.txt\nexport NO_COMPILE=1\n```\n\n```bash\npython say.py\n```\n",
+        "say.py": (
+            "import sys\n"
+            "import torch\n"
+            "if sys.version_info < (3, 8):\n"
+            '    raise RuntimeError("too old")\n'
+            "import marks\n\n\n"
+            "def main():\n"
+            "    # The best device, skipping MPS due to float64 limitations\n"
+            '    device = "cuda" if torch.cuda.is_available() else "cpu"\n'
+            "    marks.load(device)\n\n\n"
+            'if __name__ == "__main__":\n'
+            "    main()\n"
+        ),
+        "marks.py": (
+            "import torch\n\n\n"
+            'def load(device="cuda"):\n'
+            "    if not torch.cuda.is_available():\n"
+            '        raise RuntimeError("no GPU")\n'
+            "    return torch.nn.Module().to(device)\n\n\n"
+            "def check():\n"
+            '    return load("cuda")\n'
+        ),
+    }
+    told = face("new-app", URL, "--source", str(upstream(tmp_path / "c", files)), "--into", str(tmp_path / "x")).stdout
+
+    nowhere = "may make it fail, but nothing shows that its start leads there:\n"
+    assert (
+        "\nmay make it fail once that code runs:\n"
+        "needs-cuda: upstream's code ends where there is no CUDA\n"
+        "  it raises or exits there, and what follows does not run; "
+        "no patch of the draft changes that: see what needs CUDA after it, and write a patch of your own\n"
+        f"    marks.py:5: if not torch.cuda.is_available():\n{nowhere}device-helper: "
+    ) in told
+    assert '    marks.py:11: return load("cuda")\n' in told.partition(nowhere)[2]
+    says = (
+        "upstream's choice of a device leaves out mps, and say.py:9 says: "
+        '"The best device, skipping MPS due to float64 limitations"'
+    )
+    assert f"\nlook at: {says}; the draft does the same: see whether that is still so\n" in told
+    assert "for mps-macos)" not in told
+    assert "\nlaunch: python say.py, README.md:7 says so; README.md:3 sets NO_COMPILE=1\n" in told
+    draft = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
+    assert draft["launch"]["environment"] == {"NO_COMPILE": "1"}
+    assert draft["app"]["without"] == ["device-helper-on-metal"]
+    (own,) = (one for one in draft["patch"] if one["id"] == "cpu-instead-of-mps")
+    assert (own["op"], own.get("device", "cpu"), own["profiles"], own["why"]) == (
+        "device-literals",
+        "cpu",
+        ["mps-macos"],
+        says,
+    )
+
+
 def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files: dict[str, str | bytes] = {
@@ -314,7 +372,7 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
         "read",
     ]
     assert (
-        "\nlook at: its TODO of removed-interface, which may fail where it is used: keep gradio below 4\n"
+        "\nlook at: its TODO of removed-interface, which may make it fail, but nothing shows that its start leads there: keep gradio below 4\n"
         in told.stdout
     )
     assert re.findall(r"imports hums\S*", told.stdout) == ["imports hums.version"]

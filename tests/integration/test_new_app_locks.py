@@ -443,7 +443,7 @@ def test_of_two_builds_of_one_library_one_is_kept_where_there_are_two(face: Face
     told = face(*new_app, "--into", str(tmp_path / "first"), "--platform", "windows-amd64").stdout
     assert told.endswith(" with `--solve`, which looks for what keeps the rules, and writes it into the proposal\n")
     assert (
-        "\n\nmay fail where it is used:\ndevice-helper: " in told
+        "\n\nmay make it fail, but nothing shows that its start leads there:\ndevice-helper: " in told
     )  # the program does not import it
 
     own = tmp_path / "mine"

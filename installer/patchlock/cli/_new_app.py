@@ -302,9 +302,9 @@ def _put(scratch: Path, root: Path, name: str, *, is_new: bool) -> Path:
 
 
 _STOPS = {
-    "stops the start": "keeps it from starting",
-    "stops the first use": "makes it fail at first use",
-    "may stop a use": "may fail where it is used",
+    "stops the start": "keeps it from being installed or started",
+    "stops the first use": "may make it fail once that code runs",
+    "may stop a use": "may make it fail, but nothing shows that its start leads there",
 }
 """What a person reads for the words of `findings.STOPS`, which `--json` prints."""
 _DOUBTFUL = "may stop a use"

@@ -23,6 +23,7 @@ from patchlock.catalogue.proposals import (
     onnx_builds,
     pkg_resources_users,
     python_limits,
+    reached_code,
     removed_interfaces,
     run_time_installs,
     shared_sets,
@@ -92,7 +93,8 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     removed = removed_interfaces.find(trees, versions)
     if found:
         files = import_graph.reached(*_program(proposal, proposed), trees).files
-        kept, removed = (tuple(findings.of_program(one, files) for one in every) for every in (kept, removed))
+        idle = reached_code.idle_lines(trees, files, proposal.facts.launch.command)
+        kept, removed = (findings.of_program(every, files, idle) for every in (kept, removed))
     limits = python_limits.find(
         versions,
         trying.profile.python,

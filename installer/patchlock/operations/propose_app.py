@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals import (
     app_names,
     conda_packages,
@@ -28,12 +29,15 @@ from patchlock.catalogue.proposals import (
     onnx_builds,
     own_metadata,
     project_facts,
+    reached_code,
+    required_cuda,
     requirement_choice,
     requirement_repairs,
     shared_sets,
     system_needs,
 )
 from patchlock.catalogue.proposals import launch as proposals_launch
+from patchlock.catalogue.proposals.device_switches import LeftOut
 from patchlock.catalogue.proposals.downloads import Download
 from patchlock.catalogue.proposals.findings import (
     AppMetadata,
@@ -66,6 +70,7 @@ from patchlock.patches import import_graph
 from patchlock.patches.evaluation import Evaluator, Memoized
 from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement, SetRequirement
+from patchlock.patches.postconditions import ENSURES
 from patchlock.worktree import candidate_app
 from patchlock.worktree.candidate_app import CandidateApp
 
@@ -227,7 +232,16 @@ def _draft(
     commands = tuple(one for one in told_of if is_utf8("".join((*one.command, *one.environment.values()))))
     launch = proposals_launch.launching(commands)
     started = _started(trees, launch)
-    tree = Tree(files=files, asked=asked, imports=found, requirement_files=tuple(map(str, paths)), started=started)
+    idle = reached_code.idle_lines(trees, started, launch.command)
+    left_out = device_switches.left_out(trees, started, idle)
+    tree = Tree(
+        files=files,
+        asked=asked,
+        imports=found,
+        requirement_files=tuple(map(str, paths)),
+        started=started,
+        left_out=[one.device for one in left_out],
+    )
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
     examined = shared_sets.examine(shared, tree, evaluator, tell)
     licence, licence_from = project_facts.licence(files)
@@ -259,10 +273,17 @@ def _draft(
             wanted.catalogue.resource_names(),
             started=started,
         ),
-        issues=tuple(
-            findings.of_program(issue, started) if commands else issue for _, issues in examined for issue in issues
-        ),
+        issues=(),
     )
+    ending = required_cuda.issues(trees)
+    issues = (*ending, *(issue for _, issues in examined for issue in issues))
+    draft = dataclasses.replace(draft, issues=findings.of_program(issues, started, idle) if commands else issues)
+    to_cpu = [
+        section
+        for one in shared
+        if one.name in {choice.name for choice in draft.sets}
+        for section in _on_the_cpu(one.patches, left_out, draft)
+    ]
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}
     tell(f"reading {len(asked)} requirements")
@@ -289,7 +310,7 @@ def _draft(
     whole = dataclasses.replace(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
-        sections=(*lines.sections, *(one for repaired in repairs for one in repaired[0])),
+        sections=(*lines.sections, *to_cpu, *(one for repaired in repairs for one in repaired[0])),
         issues=(*draft.issues, *told, *(one for repaired in repairs for one in repaired[1]), *sdists),
         tables=builds,
         remarks=(
@@ -300,10 +321,32 @@ def _draft(
             *_of_readme(clone, asked, found),
             *fetched_programs.read(trees),
             *device_switches.read(trees),
+            *(
+                f"{one.says}; {'the draft does the same: ' if to_cpu else ''}see whether that is still so"
+                for one in left_out
+            ),
             *device_switches.on_cpu_without_cuda(trees),
         ),
     )
     return whole, commands
+
+
+def _on_the_cpu(patches: Sequence[Patch], left_out: Iterable[LeftOut], draft: Proposal) -> Iterator[ProposedPatch]:
+    """Give the machines of a device that upstream leaves out the processor, as upstream does."""
+    devices = [one for one in patches if one.op_name == "device-literals"]
+    for on_cpu in [one for one in devices if getattr(one.op, "device", "") == "cpu"][:1]:
+        for one in left_out:
+            for patch in (patch for patch in devices if shared_sets.is_left_out(patch, [one.device])):
+                made = dataclasses.replace(
+                    on_cpu,
+                    id=f"cpu-instead-of-{one.device}",
+                    why=one.says,
+                    source=draft.link(one.found.path, one.found.line),
+                    profiles=patch.profiles,
+                )
+                comment = f"In the place of {patch.id}: take that where {one.device} works for the app."
+                ensures = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in made.ensures)
+                yield ProposedPatch(comment=comment, written=Written(patch=made, ensures=ensures))
 
 
 def _onnx(

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.patches.import_graph import Trees, is_main
+from patchlock.catalogue.proposals import reached_code
+from patchlock.patches.import_graph import Trees
 
 SERVES = re.compile(
     rb"\.launch\(|\bstreamlit\b|uvicorn\.(?:run|Server)\(|\.serve_forever\(|\bapp\.run\(|run_simple\(|web\.run_app\("
@@ -19,7 +20,6 @@ _SHOWN = 5
 _EVERYWHERE = re.compile(r"(?<![\d.])0\.0\.0\.0(?![\d.])|\[::\]")
 _SEVERAL = re.compile(rb"(?m)^\s*@[\w.]*\bgroup\b|\b(?:add_command|add_typer|add_subparsers)\(")
 _COMMAND = re.compile(rb"(?m)^\s*@(?!click\b)[\w.]+\.command\b")
-_WORD = re.compile(rb"\w+")
 _UNKNOWN = re.compile(r"[<>{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
 
 
@@ -94,24 +94,6 @@ def _all_required(
     return []
 
 
-def _may_run(
-    path: PurePosixPath, module: ast.Module, trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str]
-) -> list[ast.stmt]:
-    """Give the statements of a file that may run: all of a program's own; of another no function that nobody names."""
-    dotted = ".".join(path.with_suffix("").parts).removesuffix(".__main__")
-    if str(path) in command or (command[1:2] == ("-m",) and dotted.endswith(command[2])):
-        return module.body
-    left = [one for one in module.body if not (isinstance(one, ast.If) and is_main(one.test))]
-    functions = [one for one in left if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-    kept = [one for one in left if one not in functions]
-    named = {word for one in reached if one != path for word in _WORD.findall(trees.files[one])}
-    named |= {word for text in (*command, *map(ast.unparse, kept)) for word in _WORD.findall(text.encode())}
-    while more := [one for one in functions if one not in kept and one.name.encode() in named]:
-        kept += more
-        named |= {word for one in more for word in _WORD.findall(ast.unparse(one).encode())}
-    return kept
-
-
 def _has_subcommands(path: PurePosixPath, trees: Trees) -> bool:
     data = trees.files[path]
     return bool(_SEVERAL.search(data)) or len(_COMMAND.findall(data)) > 1
@@ -144,19 +126,21 @@ def _required(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Give the options that a file's parser requires, each with its names; none where it has subcommands."""
     module = trees.of(path) if b"required" in trees.files[path] else None
-    if module is None or not any(_options(path, module.body)):
+    if module is None or not any(_options(path, module)):
         return
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
     named = [node.func.attr for node in calls if isinstance(node.func, ast.Attribute)]
     if any(name in {"add_subparsers", "add_typer"} for name in named) or named.count("command") > 1:
         return
-    yield from _options(path, _may_run(path, module, trees, reached, command))
+    idle = reached_code.idle_lines(trees, reached, command).get(path, frozenset())
+    yield from (option for line, option in _options(path, module) if line not in idle)
 
 
-def _options(path: PurePosixPath, statements: Sequence[ast.stmt]) -> Iterator[tuple[tuple[str, ...], str]]:
-    for node in (node for one in statements for node in ast.walk(one)):
+def _options(path: PurePosixPath, module: ast.Module) -> Iterator[tuple[int, tuple[tuple[str, ...], str]]]:
+    """Give the options that calls require, each with its line."""
+    for node in ast.walk(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield from _option(path, node)
+            yield from ((node.lineno, option) for option in _option(path, node))
 
 
 def _option(path: PurePosixPath, node: ast.Call) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -1,19 +1,99 @@
-"""Which devices an app takes only where an environment variable says so, or cannot take at all; pure."""
+"""Which devices an app takes only where a variable says so, leaves out with a comment, or cannot take; pure."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import io
+import re
+import tokenize
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals import importers
+from patchlock.catalogue.proposals.findings import Finding, excerpt
 from patchlock.model.backends import BACK_ENDS, CUDA_OR_CPU, CUDA_OR_CPU_MODELS
+from patchlock.model.text_files import SourceText, decode
 from patchlock.patches.import_graph import Trees
 
 _TITLES = {"cuda": "CUDA", "mps": "Metal", "xpu": "XPU"}
 _DEVICES = {one.device: _TITLES.get(one.device, one.device) for one in BACK_ENDS.values() if one.device != "cpu"}
 _CUDA_OR_CPU = frozenset(name.split(".")[0] for name in CUDA_OR_CPU)
+_NAMED = {"mps": re.compile(rb"(?i)\b(?:mps|metal)\b"), "xpu": re.compile(rb"(?i)\bxpu\b")}
+"""Devices that a comment may speak of, and how."""
 _OFF = frozenset({"", "0", "false", "no", "off", "none"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A device that code does not choose, and a comment there speaks of."""
+
+    device: str
+    found: Finding
+    """The comment."""
+
+    @property
+    def says(self) -> str:
+        """Quote the comment, a clause."""
+        place = f"{self.found.path}:{self.found.line}"
+        return f'upstream\'s choice of a device leaves out {self.device}, and {place} says: "{self.found.text}"'
+
+
+def left_out(
+    trees: Trees, started: Collection[PurePosixPath], idle: Mapping[PurePosixPath, Collection[int]]
+) -> tuple[LeftOut, ...]:
+    """List the devices of whom a comment speaks beside code that chooses others, each with its first comment.
+
+    Args:
+        trees: of the app.
+        started: the files that count; none: all but tests and examples.
+        idle: lines that do not count.
+    """
+    found: dict[str, LeftOut] = {}
+    for path in started or [path for path in sorted(trees.files) if not importers.is_no_part(path)]:
+        words = [device for device, said in _NAMED.items() if said.search(trees.files[path])]
+        module = trees.of(path) if words and b"is_available" in trees.files[path] else None
+        comments = _comments(path, trees.files[path]) if module is not None else {}
+        for scope in _choosers(module) if comments and module is not None else ():
+            code = ast.unparse(scope).encode()
+            first = _first_line(scope, comments)
+            for line in range(first, (scope.end_lineno or first) + 1):
+                text = comments.get(line, "") if line not in idle.get(path, ()) else ""
+                for device in words:
+                    if _NAMED[device].search(text.encode()) and not _NAMED[device].search(code):
+                        place = Finding(path=path, line=line, text=excerpt(text.lstrip("# ")))
+                        found.setdefault(device, LeftOut(device=device, found=place))
+    return tuple(found.values())
+
+
+def _choosers(module: ast.Module) -> Iterator[ast.stmt]:
+    """Give the functions of a module, and the statements beside them, that ask whether CUDA is there."""
+    for node in module.body:
+        functions = [one for one in ast.walk(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+        scopes: list[ast.stmt] = [*functions] or [node]
+        for one in scopes:
+            asked = (inner for inner in ast.walk(one) if isinstance(inner, ast.Attribute))
+            if any(inner.attr == "is_available" and "cuda" in ast.unparse(inner) for inner in asked):
+                yield one
+
+
+def _first_line(scope: ast.stmt, comments: Mapping[int, str]) -> int:
+    """Give the line of a statement, or of the comment right above it."""
+    line = scope.lineno
+    while line - 1 in comments:
+        line -= 1
+    return line
+
+
+def _comments(path: PurePosixPath, data: bytes) -> Mapping[int, str]:
+    source = decode(path, data)
+    try:
+        tokens = list(
+            tokenize.generate_tokens(io.StringIO(source.text if isinstance(source, SourceText) else "").readline)
+        )
+    except (tokenize.TokenError, SyntaxError):
+        return {}
+    return {one.start[0]: one.string for one in tokens if one.type == tokenize.COMMENT}
 
 
 def read(trees: Trees) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def _head(proposal: Proposal) -> str:
     if proposal.sets:
         rows.append(("shared", tuple(one.name for one in proposal.sets)))
     if without := [name for one in proposal.sets for name in one.without]:
-        rows += _comment("Left out, as they cannot be applied everywhere; what of them can stands below.")
+        rows += _comment("Left out; what stands in their place is below, each with the reason.")
         rows.append(("without", without))
     return _piece(above, {"app": _table(*rows)})
 

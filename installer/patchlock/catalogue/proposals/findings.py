@@ -63,7 +63,7 @@ class Issue:
     is_at_start: bool = True
     """What is missing is imported as the app's modules are; otherwise it is missed where it is used."""
     is_reached: bool = True
-    """The program comes to one of its files as it starts; otherwise nothing shows that it ever does."""
+    """The program may come to its places; otherwise nothing shows that it ever does."""
     is_slower: bool = False
     """The app works with it, on the CPU or slowly."""
     is_doubtful: bool = False
@@ -103,11 +103,27 @@ def stops(issue: Issue) -> str:
     return STOPS[0]
 
 
-def of_program(issue: Issue, reached: Collection[PurePosixPath]) -> Issue:
-    """Say of an issue of Python files whether a program comes to any of them that comes to these as it starts."""
-    paths = {one.path for one in issue.found}
-    is_of_code = bool(paths) and all(path.suffix == ".py" for path in paths)
-    return dataclasses.replace(issue, is_reached=not is_of_code or not paths.isdisjoint(reached))
+def of_program(
+    issues: Iterable[Issue], reached: Collection[PurePosixPath], idle: Mapping[PurePosixPath, Collection[int]]
+) -> tuple[Issue, ...]:
+    """Tell the places of each issue of Python files apart by whether a program may come to them.
+
+    Args:
+        issues: what was found.
+        reached: the files that it comes to as it starts.
+        idle: the lines of these to which it does not come.
+    """
+    places: dict[Issue, list[Finding]] = {}
+    for issue in issues:
+        is_of_code = all(one.path.suffix == ".py" for one in issue.found)
+        is_worse = stops(dataclasses.replace(issue, is_reached=True)) in STOPS[:2]
+        for one in issue.found:
+            is_there = one.path in reached and one.line not in idle.get(one.path, ())
+            is_reached = is_there or not (is_of_code and is_worse)
+            places.setdefault(dataclasses.replace(issue, found=(), is_reached=is_reached), []).append(one)
+        if not issue.found:
+            places.setdefault(issue, [])
+    return tuple(dataclasses.replace(issue, found=tuple(found)) for issue, found in places.items())
 
 
 def ranked(issues: Iterable[Issue]) -> tuple[Issue, ...]:

@@ -60,6 +60,8 @@ class Tree:
     requirement_files: tuple[str, ...]
     started: Collection[PurePosixPath] = ()
     """Files that its program comes to as it starts: these count wherever they lie."""
+    left_out: Collection[str] = ()
+    """Devices that upstream leaves out: nothing gives it these."""
 
     def requires(self, *names: str) -> tuple[Finding, ...]:
         """Give the places that require some distribution."""
@@ -142,6 +144,7 @@ _SHOWN = 3
 _FIRST = "cpu"
 """The profile that is tried first; places that matter on others alone say so."""
 _OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
+_CPU_BY_DEFAULT = "a function takes the CPU where no caller gives it another device, although there is a GPU"
 _BY_DEFAULT = "a function takes an NVIDIA card where no caller gives it another device"
 
 
@@ -155,6 +158,8 @@ class _Site:
     """It runs only where CUDA is there."""
     is_default: bool = False
     """It counts only where a caller gives nothing else."""
+    is_ended: bool = False
+    """Without CUDA its file ends before it."""
 
     @property
     def is_slower(self) -> bool:
@@ -165,14 +170,21 @@ class _Site:
     @property
     def why(self) -> str:
         """Say what happens without the patch, a clause."""
-        if self.is_default:
-            return _BY_DEFAULT
         is_over = _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
+        if self.is_default:
+            return _CPU_BY_DEFAULT if is_over else _BY_DEFAULT
         return _OVER_TO_CPU if is_over else self.patch.why
 
 
 def _is_device(patch: Patch) -> bool:
     return patch.op_name == "device-literals"
+
+
+def is_left_out(patch: Patch, devices: Collection[str]) -> bool:
+    """Tell whether a patch only chooses devices of a few."""
+    return (
+        _is_elsewhere(patch) and _is_device(patch) and {one.partition("-")[0] for one in patch.profiles} <= {*devices}
+    )
 
 
 def _is_elsewhere(patch: Patch) -> bool:
@@ -199,7 +211,8 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
     if not (called if one.name in CALLS else sites):
         return None
     asked = tree.requires(*(rule.name for rule in one.rules.exclusions))
-    counted = [] if one.name in CALLS else sites  # the sites of what is called for do not say where the issue is
+    counted = [site for site in sites if not site.is_ended]
+    counted = [] if one.name in CALLS else counted  # the sites of what is called for do not say where the issue is
     slower = [site for site in counted if site.is_slower]
     failing = [site for site in counted if not site.is_slower and not site.is_default]
     doubtful = [site for site in counted if not site.is_slower and site.is_default]
@@ -214,11 +227,13 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
         whys = list(dict.fromkeys(site.why for site in kind))
         made = _issue(one, "; ".join(whys), {site.found for site in kind})
         issues.append(dataclasses.replace(made, is_slower=kind is slower, is_doubtful=kind is doubtful))
-    places = {place for issue in issues for place in issue.found}
+    places = {place for issue in issues for place in issue.found} or {site.found for site in sites}
     files = len({place.path for place in places})
     count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"
     first = min(places, key=_order)
-    return SetChoice(name=one.name, why=f"{count}, first {first.path}:{first.line}"), tuple(issues)
+    without = tuple(patch.id for patch in one.patches if is_left_out(patch, tree.left_out))
+    why = f"{count}, first {first.path}:{first.line}"
+    return SetChoice(name=one.name, why=why, without=without), tuple(issues)
 
 
 def without_what_is_left(issue: Issue, choice: SetChoice | None, written: Collection[Patch], files: Files) -> Issue:
@@ -267,6 +282,8 @@ def _sites(
     wanted: dict[PurePosixPath, dict[str, list[Patch]]] = {}
     for one in sets:
         for patch in one.patches:
+            if is_left_out(patch, tree.left_out):
+                continue
             if not isinstance(patch.op, AddRequirement) and not _is_of_an_extra(patch, tree):
                 asked = shared_sets.with_requirement_files(patch, tree.requirement_files)
                 for path in targets.matching_files(asked, tree.files):
@@ -304,6 +321,7 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
         where = evaluator.locate(patch.op, source)
         module = import_graph.tree(source.path, source.text.encode()) if _is_device(patch) else None
         guarded = _cuda_guards.guarded_lines(module) if module is not None else frozenset()
+        ended = _cuda_guards.ended_lines(module) if module is not None else frozenset()
         defaults = _cuda_guards.default_lines(module) if module is not None else frozenset()
         kept = _cuda_guards.idle_lines(module) if module is not None else frozenset()
         if module is not None and _is_elsewhere(patch):
@@ -314,8 +332,16 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
             place = Finding(path=source.path, line=line, text=excerpt(text) + scope, patch=patch.id)
-            site = _Site(found=place, patch=patch, is_guarded=line in guarded, is_default=line in defaults)
-            found.setdefault(line, site)
+            found.setdefault(
+                line,
+                _Site(
+                    found=place,
+                    patch=patch,
+                    is_guarded=line in guarded,
+                    is_default=line in defaults,
+                    is_ended=line in ended,
+                ),
+            )
     return found.values()
 
 
