@@ -443,6 +443,18 @@ def test_issue_is_told_only_where_it_holds_with_the_locked_version(torch: str, *
     assert shared_sets.holds(issue, versions) is holds
 
 
+@pytest.mark.parametrize(
+    ("path", "librosa", "holds"),
+    [("requirements.txt", "0.9.2", True), ("requirements.txt", "0.11.0", False), ("app.py", "0.11.0", True)],
+)
+def test_pkg_resources_is_missed_only_by_what_is_locked_or_by_the_app(path: str, librosa: str, *, holds: bool) -> None:
+    place = Finding(path=PurePosixPath(path), line=1, text="x")
+    issue = Issue(name="setuptools-pkg-resources", title="", means="", found=(place,), remedy="")
+
+    assert shared_sets.holds(issue, {canonicalize_name("librosa"): Version(librosa)}) is holds
+    assert shared_sets.holds(issue, {})
+
+
 GUARDED = """
 if torch.cuda.is_available():
     use(device="cuda")

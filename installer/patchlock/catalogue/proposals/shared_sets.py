@@ -133,6 +133,9 @@ _BEGINS: Mapping[str, tuple[NormalizedName, Version]] = {
 
 def holds(issue: Issue, versions: Mapping[NormalizedName, Version]) -> bool:
     """Tell whether what an issue says is so with the versions of a lock."""
+    if issue.name == pkg_resources_users.SET and versions:
+        is_own = any(place.path.suffix == ".py" for place in issue.found)
+        return is_own or any(pkg_resources_users.imports_it(name, version) for name, version in versions.items())
     name, first = _BEGINS.get(issue.name, ("", Version("0")))
     return name not in versions or versions[canonicalize_name(name)] >= first
 
