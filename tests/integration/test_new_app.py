@@ -392,8 +392,10 @@ def test_draft_has_no_check_of_nothing_and_what_it_leaves_open_is_said(
     assert index
     clone = upstream(tmp_path / "c", {"requirements.txt": "clock\n", "app.py": program})
 
-    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x")).stdout
+    said = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"))
+    told = said.stdout
 
+    assert ("no program is known whose imports could be followed" in said.stderr) is not is_known
     assert "check" not in tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
     assert ("next: settle the TODO of its [launch]: write there how it is started\n" in told) is not is_known
     where = ("--source", str(clone), "--catalogue", str(tmp_path / "x"))

@@ -191,9 +191,8 @@ def _lock(
                 started = proposal_start.prove(proposed, locked, trying)
                 locked = started.locked
                 proposal, proposed = locked.proposal, _told_of(proposed, locked)
-                progress.say(
-                    "none of its own imports is known to be missing" if not started.missing else "imports are missing"
-                )
+                found = "imports are missing" if started.missing else "none of its own imports is known to be missing"
+                progress.say(found if proposed.commands else "no program is known whose imports could be followed")
         if profiles:
             with progress.stage("others"):
                 locked, others = further_locks.lock_others(locked, trying, profiles)
