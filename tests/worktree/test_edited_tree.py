@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from test_clone_patches import git
 
+from patchlock.model.errors import GitFirstError
 from patchlock.worktree import edited_tree
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has neither modes nor links that git would keep")
@@ -120,3 +121,40 @@ def test_what_only_the_named_branch_has_is_no_edit(tmp_path: Path) -> None:
     )
     (source / "a.py").write_text("x = 3\n")
     assert not edited_tree.read(source, base=None, base_folder=None).is_committed
+
+
+@pytest.mark.parametrize("command", ["merge", "cherry-pick", "rebase", "stash"])
+def test_markers_of_a_conflict_are_no_edits(tmp_path: Path, command: str) -> None:
+    source = tmp_path / "source"
+    (source / "app").mkdir(parents=True)
+    git(source, "init", "-q", "-b", "main")
+
+    def write(text: str) -> None:
+        for name in ("a.py", "app/b.py"):
+            (source / name).write_text(text)
+        git(source, "add", "-A")
+
+    write("x = 1\n")
+    git(source, "commit", "-q", "-m", "one")
+    git(source, "checkout", "-q", "-b", "theirs")
+    write("x = 2\n")
+    if command == "stash":
+        git(source, "stash", "-q")
+    else:
+        git(source, "commit", "-q", "-m", "theirs")
+    git(source, "checkout", "-q", "main")
+    write("x = 3\n")
+    git(source, "commit", "-q", "-m", "mine")
+    git(source, command, *(["pop"] if command == "stash" else ["theirs"]), allowed=(0, 1))
+    with pytest.raises(GitFirstError) as refused:
+        edited_tree.read(source / "app", base=None, base_folder=None)
+    clone = f"git -C {source}"
+    go_on = f", or go back with `{clone} {command} --abort`" if command != "stash" else ""
+    word = "reset -q --" if command == "stash" else "add"
+    assert str(refused.value.what) == "git's own conflict stands in app/b.py, so nothing was changed"
+    assert refused.value.remedy == (
+        f"choose between the two sides in each, `{clone} {word} app/b.py`{go_on}; then run this again"
+    )
+    (source / "app" / "b.py").write_text("x = 4\n")
+    git(source, *word.split(), "app/b.py")
+    assert [str(path) for path in edited_tree.read(source / "app", base=None, base_folder=None).after] == ["b.py"]

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import UsageError
-from patchlock.worktree import manifest, trees, upstream_cache
+from patchlock.worktree import manifest, move, trees, upstream_cache
 
 _LINK_MODE = "120000"
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules"})
@@ -54,6 +54,8 @@ def read(source: Path, *, base: str | None, base_folder: Path | None) -> Edits:
 
     Raises:
         UsageError: the source is no folder, or no clone where one is needed, or has no such commit.
+        GitFirstError: a conflict of git's stands in its files, whose markers are no edits.
+        SourceConflictError: a conflict stands there that a move of ours has left.
     """
     for folder in (source, base_folder):
         if folder is not None and not folder.is_dir():
@@ -112,6 +114,8 @@ def _since_commit(source: Path, base: str) -> Edits:
             "that folder is not a git clone", where=str(source), remedy="say what it was made from: --base-dir FOLDER"
         )
     top, _, prefix = inside.text.partition("\n")
+    tree = trees.open_tree(Path(top))
+    move.require_chosen(tree, PurePosixPath(prefix.strip()))
     name = f"{base}^{{commit}}"
     found = upstream_cache.git("rev-parse", "--verify", "--quiet", name, repository=source, allowed=(0, 1, 128))
     if found.returncode != 0:
@@ -148,7 +152,7 @@ def _since_commit(source: Path, base: str) -> Edits:
             before |= {path: blob} if blob else {}
     content = upstream_cache.blobs(Path(top), before.values())
     executable = frozenset(path for path in after if path not in before and os.access(present[path], os.X_OK))
-    applied = manifest.read(trees.open_tree(Path(top)))
+    applied = manifest.read(tree)
     return Edits(
         before={path: content[blob] for path, blob in before.items()},
         after=after,

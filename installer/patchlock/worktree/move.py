@@ -601,6 +601,22 @@ def require_git_done(tree: Tree) -> None:
         raise git_first(tree, conflicts) if conflicts else not_done(tree, name)
 
 
+def require_chosen(tree: Tree, below: PurePosixPath) -> None:
+    """Refuse where both sides of a conflict stand in files of a folder of a clone.
+
+    Raises:
+        GitFirstError: of git's own; the message says how to end it.
+        SourceConflictError: of one that a move has left.
+    """
+    waiting = sorted(path for path in open_conflicts(tree) if path.is_relative_to(below))
+    of_git = [path for path in waiting if path not in (conflicted(tree) or ())]
+    if of_git:
+        raise git_first(tree, of_git)
+    if waiting:
+        told = f"conflicts wait for you in {marked_places(tree, waiting)}"
+        raise SourceConflictError(told, where=str(tree.root), remedy="choose, then run this again")
+
+
 def git_first(
     tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False, patched: CommitId | None = None
 ) -> GitFirstError:
