@@ -219,16 +219,38 @@ def test_replaced_text_is_proved_by_what_stands_there_now_too() -> None:
     authored = assembly.author({path: b"needs('>=3.8.0')\n"}, {path: b"needs('>=3.9.0')\n"})
     (patch,) = read_back(authored)
     assert engine.failed_ensures(patch, path, b"needs('>=3.9.0')\n") == ()
-    assert engine.failed_ensures(patch, path, b"needs('>=3.10')\n") == ("the text `'>=3.9.0'` is missing",)
+    assert engine.failed_ensures(patch, path, b"needs('>=3.10')\n") == ("`'>=3.9.0'` is missing",)
 
 
-def test_edit_in_a_call_of_several_lines_is_proved_by_its_statement() -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "third", "problem"),
+    [
+        pytest.param('d = f("mps")\n', '"xpu")', '"npu")  # no "xpu"', "`'xpu'` is missing", id="a-short-string"),
+        pytest.param("n = f(16)\n", "40", "400", "`40` is missing", id="a-number"),
+        pytest.param("def g():\n    n = 16\n    return 4\n", "4", "8", "`n = 4` is missing", id="that-is-near"),
+        pytest.param("def g(n=16):\n    return 8\n", "8", "9", "the text `def g(n=8):` is missing", id="in-a-head"),
+        pytest.param("x = y.load(1)\n", "y.loads", "y.loads_all", "`y.loads` is missing", id="a-name"),
+        pytest.param("x = ask('me')\n", "None", "0", "`None` is missing", id="a-call"),
+        pytest.param("a = f(1, 16)\nb = g(1, 16)\n", "32", "64", "`f(1, 32)` is missing", id="one-of-several"),
+    ],
+)
+def test_third_value_in_its_place_is_no_replaced_one(before: str, after: str, third: str, problem: str) -> None:
+    path = PurePosixPath("m.py")
+    old = next(text for text in ('"mps")', "16", "y.load", "ask('me')") if text in before)
+    edited, now = before.replace(old, after), before.replace(old, third, 1).replace(old, after)
+    (patch,) = read_back(assembly.author({path: before.encode()}, {path: edited.encode()}))
+    assert patch.op_name in {"replace-expression", "neutralise-call"}
+    assert engine.failed_ensures(patch, path, edited.encode()) == ()
+    assert [text.partition(" in g")[0] for text in engine.failed_ensures(patch, path, now.encode())] == [problem]
+
+
+def test_edit_in_a_call_of_several_lines_is_proved_by_its_call() -> None:
     before = "def f(rate):\n    return mel(rate, high=1,\n               low=2)\n"
     path = PurePosixPath("m.py")
     authored = assembly.author({path: before.encode()}, {path: before.replace("(rate,", "(sr=rate,").encode()})
     (patch,) = read_back(authored)
     assert [str(ensure) for ensure in patch.ensures] == [
-        "HasStatement(statement='return mel(sr=rate, high=1, low=2)', after='', before='', within=('f',))"
+        "HasExpression(expression='mel(sr=rate, high=1, low=2)', within=('f',))"
     ]
     later = before.replace("(rate,", "(sr=rate,") + "\n# upstream's next change\n"
     (outcome,) = engine.apply([patch], {path: later.encode()}).outcomes
@@ -668,6 +690,22 @@ def test_ids_begin_as_wanted_and_are_not_taken_twice() -> None:
     assert one.patch.id.startswith("mine-")
     again = assembly.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={one.patch.id})
     assert again.patches[0].patch.id == f"{one.patch.id}-2"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "name"),
+    [
+        pytest.param("demo = slider(1, 300)\n", "300", "400", "demo-slider-1-400", id="a-number"),
+        pytest.param("demo = [\n    300,\n    5,\n]\n", "300", "400", "change-400", id="in-a-line-by-itself"),
+        pytest.param("x = f('cuda')\n", "cuda", "xpu", "xpu", id="a-word"),
+    ],
+)
+def test_id_begins_with_a_letter(before: str, old: str, new: str, name: str) -> None:
+    path = PurePosixPath("m.py")
+    authored = assembly.author({path: before.encode()}, {path: before.replace(old, new).encode()})
+    assert [one.patch.id for one in authored.patches] == [name]
+    prefixed = assembly.author({path: before.encode()}, {path: before.replace(old, new).encode()}, "mine")
+    assert [one.patch.id for one in prefixed.patches] == [f"mine-{name.removeprefix('change-')}"]
 
 
 STATEMENTS = st.lists(

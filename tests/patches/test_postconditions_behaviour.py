@@ -12,7 +12,13 @@ from patchlock.model.text_files import SourceText, decode, encode, splice
 from patchlock.patches.ops._arguments import SetArgument
 from patchlock.patches.ops._entry import DisableFunction, GuardEntry
 from patchlock.patches.ops._insert_statement import InsertStatement
-from patchlock.patches.postconditions._behaviour import Argument, Disabled, Guarded, HasStatement
+from patchlock.patches.postconditions._behaviour import (
+    Argument,
+    Disabled,
+    Guarded,
+    HasExpression,
+    HasStatement,
+)
 
 PATH = PurePosixPath("a.py")
 OFF = Disabled(function="f")
@@ -22,6 +28,7 @@ KEY = Argument(callee="m.load", argument="k", value="1", position=2)
 ANY_KEY = Argument(callee="m.load", argument="k", value="1", keep=True)
 NO_KEY = Argument(callee="*.load", argument="k", position=2)
 HAS = HasStatement(statement="x = 1\ngo()")
+PART = HasExpression(expression='load("xpu")', within=("A.f",))
 BLOCK = HasStatement(statement="x = get()\nif x:\n    go(x)")
 AFTER = HasStatement(statement="go()", after="*.load")
 BEFORE = HasStatement(statement="go()", before="load", within=("f",))
@@ -45,6 +52,8 @@ HOLDS = [
     pytest.param(NO_KEY, "m.load(1, 2, **{'a': 1})\na.b.load()\nload(k=1)\n", id="no-keyword"),
     pytest.param(KEY, "m.load(k=1)\ndef f():\n  return\n  m.load()\n", id="dead-call"),
     pytest.param(HAS, "def f():\n  x=1 ;  go()\n", id="statements"),
+    pytest.param(PART, "class A:\n  def f():\n    if load('xpu').a: x\n", id="expression-in-another"),
+    pytest.param(PART, "class A:\n  def f():\n    def g(x=load('xpu')): x\n", id="expression-of-a-head"),
     pytest.param(AFTER, "m.load()\nx\ngo()\nif m.load(): go()\ngo()\n", id="behind-each"),
     pytest.param(BEFORE, "load()\ndef f():\n  go()\n  x\n  load()\n  go(); load()\n", id="in-front-of-each"),
 ]  # fmt: skip
@@ -73,6 +82,9 @@ FAILS = [
     pytest.param(KEY, "from m import load as l\ndef f():\n  l(**kw)\n", ("line 3: it calls m.load without k=1",), id="by-another-name"),
     pytest.param(KEY, "load(k=1)\n", ("it never calls m.load",), id="no-call"),
     pytest.param(NO_KEY, "x.load(k=1)\nx.load(1, 2, 3)\nx.load(**kw)\nx.load(*a)\n", tuple(f"line {n}: it calls *.load without no k" for n in (1, 2, 3, 4)), id="keyword"),
+    pytest.param(PART, "class A:\n  def f(x=load('xpu')): load\n", ('`load("xpu")` is missing in A.f',), id="head-outside"),
+    pytest.param(PART, "class A:\n  def f():\n    load('xpu:0')\n", ('`load("xpu")` is missing in A.f',), id="longer"),
+    pytest.param(PART, "class A:\n  def f():\n    return\n    load('xpu')\n", ('`load("xpu")` is missing in A.f',), id="dead-expression"),
     pytest.param(HAS, "x = 1\ny\ngo()\n", ("`go()` does not follow `x = 1`",), id="apart"),
     pytest.param(BLOCK, "if a:\n  x = get()\n  if x:\n    log(x)\n    go(x)\n", ("`go(x)` does not follow `if x:`",), id="line-put-in"),
     pytest.param(BLOCK, "x = get()\nif x:\n  go(x)\n  log(x)\n", ("`log(x)` follows `go(x)`",), id="line-put-behind"),
@@ -90,7 +102,7 @@ def test_fails(ensure: Ensure, text: str, expected: tuple[str, ...]) -> None:
     assert tuple(sorted(problems(ensure, text))) == tuple(sorted(expected))
 
 
-@pytest.mark.parametrize("ensure", [OFF, GUARD, KEY, HAS], ids=lambda ensure: type(ensure).__name__)
+@pytest.mark.parametrize("ensure", [OFF, GUARD, KEY, HAS, PART], ids=lambda ensure: type(ensure).__name__)
 def test_file_that_does_not_parse_is_a_problem(ensure: Ensure) -> None:
     assert problems(ensure, "x = 1\nx = = 1\n") == ("line 2: it does not parse: invalid syntax",)
 

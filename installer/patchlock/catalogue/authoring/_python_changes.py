@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchlock.catalogue.authoring import _comparison, _guards
@@ -146,7 +147,7 @@ class _Sayer:
             reachable = [change for change in left if len(change.levels) > level]
             for scoped in (False, True):
                 for group in _groups(reachable, level, scoped):
-                    draft = self._replacement(group[0], level, _scope(group), len(_distinct(group, level)))
+                    draft = self._replacement(group, level)
                     if draft is not None:
                         drafts.append(draft)
                         inside = {id(change) for change in group}
@@ -154,8 +155,9 @@ class _Sayer:
                         left = [change for change in left if id(change) not in inside]
         return drafts, left
 
-    def _replacement(self, change: Replaced, level: int, scope: str, count: int) -> Draft | None:
-        old, new = change.levels[level]
+    def _replacement(self, group: Sequence[Replaced], level: int) -> Draft | None:
+        old, new = group[0].levels[level]
+        scope, count = _scope(group), len({id(change.levels[level][0]) for change in group})
         if (
             isinstance(old, ast.Call)
             and isinstance(new, ast.Call)
@@ -163,25 +165,46 @@ class _Sayer:
         ):
             return draft
         if isinstance(old, ast.Call) and not any(isinstance(node, ast.Call) for node in ast.walk(new)):
-            return self._call(old, self._text(self.after, new), scope, count)
+            call = self._call(old, self._text(self.after, new), scope, count)
+            return call and dataclasses.replace(call, stands=self._stands(group, level))
         pattern, replacement = self._text(self.before, old), self._text(self.after, new)
         within = (scope,) if scope else ()
         made = op("replace-expression", pattern=pattern, replacement=replacement, within=within)
         if len(pattern) > _TOO_LONG or made is None or self._count(made) != count:
             return None
-        said: list[tuple[str, dict[str, object]]] = [("lacks", {"text": pattern}), ("contains", {"text": replacement})]
-        lines = [one for one, text in zip(said, (pattern, replacement), strict=True) if len(text) >= TELLING]
-        checks = _string_checks(old) + ensures(*lines, *self._statement(new, within))
-        return self._draft("replace-expression", made, (pattern,), checks, sites=count, name=replacement)
+        checks = _string_checks(old) + (ensures(("lacks", {"text": pattern})) if len(pattern) >= TELLING else ())
+        name = replacement if slug(replacement)[0].isalpha() else self._line_of(new)
+        draft = self._draft("replace-expression", made, (pattern,), checks, sites=count, name=name)
+        return draft and dataclasses.replace(draft, stands=self._stands(group, level))
 
-    def _statement(self, new: ast.expr, within: tuple[str, ...]) -> list[tuple[str, dict[str, object]]]:
-        """Prove an expression by its whole statement, where that holds no others: the layout may be any."""
-        statements = (node for node in ast.walk(self.after.tree) if isinstance(node, ast.stmt))
-        return [
-            ("has-statement", {"statement": ast.unparse(node), "within": within})
-            for node in statements
-            if not isinstance(node, ast.Match) and not hasattr(node, "body") and new in ast.walk(node)
+    def _stands(self, group: Sequence[Replaced], level: int) -> tuple[tuple[NamedEnsure, ...], ...]:
+        """Give ways to prove that the new expressions stand, each in its place: the fewest words first."""
+        places = {id(change.levels[level][0]): change for change in group}.values()
+        ways: list[list[tuple[str, dict[str, object]]]] = [
+            [self._check("has-expression", change.levels[at][1], change.scope) for change in places]
+            for at in range(level, min(len(change.levels) for change in places))
         ]
+        news = [change.levels[level][1] for change in places]
+        statements = [(self._statement(new), change.scope) for new, change in zip(news, places, strict=True)]
+        ways.append([self._check("has-statement", one, scope) for one, scope in statements if one is not None])
+        ways.append([("contains", {"text": text}) for text in map(self._line_of, news) if len(text.strip()) >= TELLING])
+        made = (ensures(*way) for way in ways)
+        return tuple(way for way in made if len({repr(check) for check in way}) == len(places))
+
+    def _check(self, name: str, node: ast.expr | ast.stmt, scope: str) -> tuple[str, dict[str, object]]:
+        return name, {name.removeprefix("has-"): ast.unparse(node), "within": (scope,) if scope else ()}
+
+    def _line_of(self, node: ast.expr) -> str:
+        """Give the line in which an expression begins, with its end: a longer one would be another."""
+        source, start = self.after.source.text, self.after.start(node)
+        first, end = self.after.line_start(start), self.after.line_end(start)
+        return source[first:end].lstrip() + "\n"[: len(source) - end]
+
+    def _statement(self, new: ast.expr) -> ast.stmt | None:
+        """Give the statement of an expression; None where that holds others."""
+        statements = (node for node in ast.walk(self.after.tree) if isinstance(node, ast.stmt))
+        simple = (node for node in statements if not isinstance(node, ast.Match) and not hasattr(node, "body"))
+        return next((node for node in simple if new in ast.walk(node)), None)
 
     def _arguments(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:
         """Say which calls of a function got a keyword argument, or another value of it, whatever else is in them."""
@@ -301,7 +324,7 @@ def _groups(changes: list[Replaced], level: int, scoped: bool) -> list[list[Repl
     return list(found.values())
 
 
-def _scope(group: list[Replaced]) -> str:
+def _scope(group: Sequence[Replaced]) -> str:
     """Give the one function in which something was replaced; "" where it was in several: it is meant for the file."""
     scopes = {change.scope for change in group}
     return scopes.pop() if len(scopes) == 1 else ""
@@ -313,10 +336,6 @@ def _is_docstring(statement: ast.stmt) -> bool:
             return True
         case _:
             return False
-
-
-def _distinct(group: list[Replaced], level: int) -> set[int]:
-    return {id(change.levels[level][0]) for change in group}
 
 
 def _string_checks(old: ast.expr) -> tuple[NamedEnsure, ...]:

@@ -236,9 +236,6 @@ def _assembled(found: Iterable[FileDrafts], prefix: str, taken: Collection[str])
             if merged is None:
                 merged = _Open(draft=draft, paths=[], sites=0, follows=list(follows))
                 opened.append(merged)
-            else:
-                common = tuple(ensure for ensure in merged.draft.ensures if ensure in draft.ensures)
-                merged.draft = dataclasses.replace(merged.draft, ensures=common)
             merged.paths.append(of_file.path)
             merged.sites += draft.sites
             earlier.append(merged)
@@ -256,17 +253,18 @@ def _assembled(found: Iterable[FileDrafts], prefix: str, taken: Collection[str])
 
 
 def _like(opened: list[_Open], draft: Draft, earlier: list[_Open]) -> _Open | None:
-    """Find a patch with the same op and a check in common, for another file."""
-    for one in opened:
-        is_same = (one.draft.op_name, one.draft.op, one.draft.literal) == (draft.op_name, draft.op, draft.literal)
-        if is_same and one not in earlier and any(ensure in draft.ensures for ensure in one.draft.ensures):
-            return one if draft.op_name not in {"unified-diff", "add-file"} else None
+    """Find a patch with the same op and the same checks, for another file."""
+    for one in opened if draft.op_name not in {"unified-diff", "add-file"} else ():
+        is_same = (one.draft.op, one.draft.literal, one.draft.ensures) == (draft.op, draft.literal, draft.ensures)
+        if is_same and one not in earlier:
+            return one
     return None
 
 
 def _name(opened: list[_Open], prefix: str, taken: set[str]) -> None:
     for one in opened:
-        base = "-".join(part for part in (prefix.strip("-"), one.draft.slug) if part)
+        first = "" if one.draft.slug[0].isalpha() else "change"
+        base = "-".join(part for part in (prefix.strip("-") or first, one.draft.slug) if part)
         number = 1
         while (name := base if number == 1 else f"{base}-{number}") in taken:
             number += 1

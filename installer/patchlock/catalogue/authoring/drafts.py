@@ -32,6 +32,8 @@ class Draft:
     """What the id is made of: lower-case words joined by `-`."""
     literal: tuple[str, ...] = ()
     ensures: tuple[NamedEnsure, ...] = ()
+    stands: tuple[tuple[NamedEnsure, ...], ...] = ()
+    """Of an op that puts one thing in the place of another: ways to prove that the new one stands there, best first."""
     sites: int = 1
 
     def patch(self, patch_id: str, paths: Iterable[PurePosixPath], after: tuple[str, ...] = ()) -> Patch:

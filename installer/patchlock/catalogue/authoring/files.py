@@ -294,19 +294,21 @@ def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, *res
         return bool(check.problems(path, before)) and not any(check.problems(path, data) for data in (step, *results))
 
     found = tuple(ensure for ensure in draft.ensures if tells(ensure))
-    if found:
+    if found and not draft.stands:
         return found if draft.op_name == "unified-diff" else found[:1] + _second(found)
     old, new = decode(path, before), decode(path, step)
     if isinstance(old, Undecodable) or isinstance(new, Undecodable):
         return ()
-    texts = (_texts.normalize_newlines(source.text) for source in (old, new))
-    return tuple(one for one in _texts.proofs(*texts) if tells(one))
+    lines = _texts.proofs(*(_texts.normalize_newlines(source.text) for source in (old, new)))
+    if not draft.stands:
+        return tuple(one for one in lines if tells(one))
+    ways = (*draft.stands, lines if all(name == "contains" for name, _ in lines) else ())
+    stands = next((way for way in ways if way and all(map(tells, way))), ())
+    return found[:1] + stands if stands else ()
 
 
 def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:
-    """Keep the check of the other requirement of a renaming, and the one of what stands now where code was replaced."""
-    if found[0][0] in {"no-string", "lacks"}:
-        return tuple(one for one in found[1:] if one[0] == "contains")[:1]
+    """Keep the check of the other requirement of a renaming."""
     return found[1:2] if [name for name, _ in found[:2]] == ["requirement", "no-requirement"] else ()
 
 

@@ -23,6 +23,7 @@ ENSURES: Vocabulary[Ensure] = Vocabulary(
             "argument": "Argument",
             "disabled": "Disabled",
             "guarded": "Guarded",
+            "has-expression": "HasExpression",
             "has-statement": "HasStatement",
         },
         "_run_time_pip": {"no-run-time-pip": "NoRunTimePip"},

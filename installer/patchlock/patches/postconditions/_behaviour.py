@@ -223,6 +223,37 @@ class HasStatement:
         return f"`{lines[best].strip()}` does not follow `{lines[best - 1].strip()}`"
 
 
+@dataclass(frozen=True, kw_only=True)
+class HasExpression:
+    """An expression stands somewhere, by itself or as a part of another one, whatever is around it.
+
+    Attributes:
+        expression: in any layout.
+        within: only inside these functions (`load`, `Model.load`); empty: anywhere.
+    """
+
+    expression: str
+    within: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _expression(self.expression)
+        for name in self.within:
+            _check_name(name)
+
+    def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Say that it is missing."""
+        tree = _tree(path, data)
+        if isinstance(tree, str):
+            return (tree,)
+        wanted = ast.dump(_expression(self.expression))
+        blocks = _live_blocks(tree.body, (), self.within)
+        nodes = (node for block in blocks for statement in block for node in _own_nodes(statement))
+        where = f" in {' and '.join(self.within)}" if self.within else ""
+        if any(ast.dump(node) == wanted for node in nodes if isinstance(node, ast.expr)):
+            return ()
+        return (f"`{self.expression}` is missing{where}",)
+
+
 def _unparsed(statements: Sequence[ast.stmt]) -> list[str]:
     return [line for node in statements for line in ast.unparse(node).splitlines()]
 
@@ -272,11 +303,15 @@ def _is_called(call: ast.Call, callee: str, aliases: Mapping[str, set[str]]) -> 
 
 
 def _own_calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    return (node for node in _own_nodes(statement) if isinstance(node, ast.Call))
+
+
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Give a statement and what is in it, without the blocks below it."""
     stack: list[ast.AST] = [statement]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.Call):
-            yield node
+        yield node
         stack += [
             c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.stmt | ast.ExceptHandler | ast.match_case)
         ]
