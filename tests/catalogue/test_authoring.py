@@ -538,6 +538,43 @@ def test_lines_that_other_patches_change_are_no_context_of_a_diff(known: tuple[P
     assert (patched.failures, [change.after.decode() for change in patched.changes]) == ((), [wanted])
 
 
+RUN = "#!/bin/sh\n" + "".join(f"step {n}\n" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    "upstreams",
+    [
+        pytest.param("own step 4\n", id="adopted"),
+        pytest.param("our own step 4\n", id="adopted-in-its-own-way"),
+    ],
+)
+def test_edit_that_upstream_adopts_does_not_stop_the_others(upstreams: str) -> None:
+    path = PurePosixPath("run.sh")
+    edited = RUN
+    for n in (2, 4, 15):
+        edited = edited.replace(f"step {n}\n", f"own step {n}\n")
+    patches = read_back(assembly.author({path: RUN.encode()}, {path: edited.encode()}))
+    assert [(patch.id, patch.after) for patch in patches] == [("run-by-text", ()), ("run-by-text-2", ())]
+    assert trials.problems_together(patches, {path: RUN.encode()}) == ()
+    newer = RUN.replace("step 4\n", upstreams)
+    patched = engine.apply(patches, {path: newer.encode()})
+    wanted = newer.replace("step 15\n", "own step 15\n")
+    if upstreams == "own step 4\n":
+        assert (patched.failures, engine.incomplete(patched)) == ((), set())
+        wanted = edited
+    else:
+        assert engine.incomplete(patched) == {"run-by-text"}
+    assert [change.after.decode() for change in patched.changes] == [wanted]
+
+
+def test_third_value_in_a_line_of_a_diff_is_no_replaced_one() -> None:
+    path, before = PurePosixPath("run.sh"), "a\ndevice=mps\nb\n"
+    (patch,) = read_back(assembly.author({path: before.encode()}, {path: before.replace("mps", "xpu").encode()}))
+    assert engine.failed_ensures(patch, path, before.replace("mps", "xpu:0").encode()) == (
+        "the text `device=xpu` is missing",
+    )
+
+
 def test_patch_that_changes_only_a_comment_of_both_is_not_what_was_edited() -> None:
     path = PurePosixPath("requirements.txt")
     comment = patches(
@@ -755,13 +792,12 @@ def test_a_diff_without_one_of_its_edits_fails_a_check(one: list[str], other: li
     path = PurePosixPath("run.sh")
     authored = assembly.author({path: before.encode()}, {path: after.encode()})
     assume(authored.patches)
-    (patch,) = (written.patch for written in authored.patches)
     source = decode(path, before.encode())
     assert isinstance(source, SourceText)
-    edits = patch.op.locate(source).edits
-    assume(len(patch.ensures) >= len(edits))  # of lines that stand there many times, none tells
-    for edit in edits:
-        mutant = encode(splice(source, tuple(other for other in edits if other is not edit)))
+    found = [(written.patch, edit) for written in authored.patches for edit in written.patch.op.locate(source).edits]
+    for patch, edit in found:
+        assume(len(patch.ensures) >= sum(one is patch for one, _ in found))  # of lines that are often there, none tells
+        mutant = encode(splice(source, tuple(other for _, other in found if other is not edit)))
         assert any(ensure.problems(path, mutant) for ensure in patch.ensures), (patch.ensures, mutant)
 
 

@@ -18,6 +18,7 @@ from patchlock.patches.ops._diffs import AddFile, UnifiedDiff
 from patchlock.patches.postconditions._files import FileIs
 from patchlock.patches.targets import unfit_paths
 
+SEVERAL = "@@ -1,5 +1,6 @@\n a\n-b\n+B\n c\n-d\n+e\n+f\n g\n"
 HUNK = "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n"
 
 
@@ -74,6 +75,8 @@ def unified(before: str, after: str) -> str:
         pytest.param("@@ -1 +1 @@\n--- b\n+c\n", "-- b\n", "c\n", id="a-removed-line-that-looks-like-a-header"),
         pytest.param("@@ -1,2 +1,1 @@\n b\n-c\n", "b\nc\n", "b\n", id="removal-at-the-end"),
         pytest.param("@@ -1,1 +1,2 @@\n b\n+b\n", "b\nd\n", "b\nb\nd\n", id="a-line-doubled"),
+        pytest.param(SEVERAL, "1\na\nB\nc\nd\ng\n", "1\na\nB\nc\ne\nf\ng\n", id="the-first-is-made"),
+        pytest.param(SEVERAL, "a\r\nb\r\nc\r\ne\r\nf\r\ng", "a\r\nB\r\nc\r\ne\r\nf\r\ng", id="the-second-is-made"),
         pytest.param(HUNK + "@@ -7 +7 @@\n-g\n+G\n", "g\nb\nc\nd\n", "G\nb\nC\nd\n", id="hunks-in-another-order"),
     ],
 )
@@ -136,6 +139,20 @@ def test_leaves_what_is_made(diff: str, text: str, line: int) -> None:
         ),
         pytest.param(
             HUNK, "", 1, "hunk 1: its text has changed (line 2 when it was made); there is no line `b`", id="empty-file"
+        ),
+        pytest.param(
+            SEVERAL,
+            "a\nB\nc\nd\ng\na\nb\nc\ne\nf\ng\n",
+            1,
+            "hunk 1: its lines are no longer together (line 1 when it was made)",
+            id="partly-made-in-two-places",
+        ),
+        pytest.param(
+            SEVERAL,
+            "a\nB\nc\nx\ng\n",
+            1,
+            "hunk 1: its text has changed (line 1 when it was made); there is no line `d`",
+            id="partly-made-and-changed",
         ),
         pytest.param(HUNK + HUNK, "b\nc\nd\n", 2, "two hunks of the diff change the same lines", id="one-place-twice"),
         pytest.param(
@@ -210,6 +227,18 @@ def test_diff_of_two_texts_makes_one_into_the_other(
     assume("\n@@ -0,0" not in diff and " +0,0 @@" not in diff)
     op = UnifiedDiff(diff=diff)
     assert patched(op, before.replace("\n", newline)) == after.replace("\n", newline)
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=6), st.data())
+def test_what_is_there_of_a_hunk_is_not_made_again(kinds: list[bool], data: st.DataObject) -> None:
+    """Each change is a replaced or an added line."""
+    lines = [f"{n}\n" for n in range(2 * len(kinds) + 1)]
+    new = [*lines]
+    for n, is_replaced in enumerate(kinds):
+        new[2 * n + 1] = f"new {n}\n" + ("" if is_replaced else lines[2 * n + 1])
+    made = data.draw(st.lists(st.booleans(), min_size=len(lines), max_size=len(lines)))
+    before = "".join(new[n] if is_made else line for n, (line, is_made) in enumerate(zip(lines, made, strict=True)))
+    assert patched(UnifiedDiff(diff=unified("".join(lines), "".join(new))), before) == "".join(new)
 
 
 @given(LINES, LINES, st.lists(st.text("xyz", min_size=3, max_size=3), max_size=30))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -56,8 +57,12 @@ def words(text: str) -> Counter[str]:
     return Counter(_WORDS.findall(text))
 
 
-def diffs(path: PurePosixPath, before: SourceText, after: SourceText, upstream: str | None = None) -> Iterator[Draft]:
-    """Give diffs of a file that say the same with more and more context.
+def diffs(
+    path: PurePosixPath, before: SourceText, after: SourceText, upstream: str | None = None
+) -> Iterator[tuple[Draft, ...]]:
+    """Give diffs of a file that say the same with more and more context; first one for each place, then one for all.
+
+    Places are apart if their context is: upstream may adopt one of them in its own way, and the others still hold.
 
     Args:
         path: of the file.
@@ -67,19 +72,43 @@ def diffs(path: PurePosixPath, before: SourceText, after: SourceText, upstream: 
     """
     old, new = normalize_newlines(before.text), normalize_newlines(after.text)
     patched = _changed_indexes(old if upstream is None else normalize_newlines(upstream), old)
-    for foreign, context in itertools.product(dict.fromkeys((patched, frozenset[int]())), _CONTEXTS):
-        rows = list(_rows(path, lines_of(old), lines_of(new), context, foreign))
-        text = "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
-        made = op("unified-diff", diff=text)
-        if made is not None:
-            yield Draft(
-                op_name="unified-diff",
-                op=made,
-                slug=slug(path.stem, "by-text"),
-                literal=longest_word((row[1:] for row in rows if row.startswith(" ")), old, new),
-                ensures=proofs(old, new),
-                sites=sum(row.startswith("@@ ") for row in rows),
-            )
+    ways = [*itertools.product(dict.fromkeys((patched, frozenset[int]())), _CONTEXTS)]
+    for foreign, context in ways:
+        hunks = _hunks(lines_of(old), lines_of(new), context, foreign)
+        if len(hunks) > 1:
+            yield tuple(_diffs_of_places(path, old, new, hunks))
+    for foreign, context in ways:
+        hunks = _hunks(lines_of(old), lines_of(new), context, foreign)
+        made = _diff(path, hunks, old, new)
+        yield (made,) if made is not None else ()
+
+
+def _diffs_of_places(path: PurePosixPath, old: str, new: str, hunks: Sequence[_Hunk]) -> Iterator[Draft]:
+    """Give a diff for each hunk, of the text that those before it have made."""
+    now, made = old, lines_of(new)
+    for hunk in hunks:
+        then = "".join([*made[: hunk.made_end], *lines_of(old)[hunk.end :]])
+        draft = _diff(path, [dataclasses.replace(hunk, start=hunk.made)], now, then)
+        if draft is not None:
+            yield draft
+        now = then
+
+
+def _diff(path: PurePosixPath, hunks: Sequence[_Hunk], old: str, new: str) -> Draft | None:
+    """Give the draft of a diff; None where there is no hunk."""
+    rows = [row for hunk in hunks for row in hunk.text()]
+    text = "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+    made = op("unified-diff", diff=f"--- a/{path}\n+++ b/{path}\n{text}")
+    if made is None:
+        return None
+    return Draft(
+        op_name="unified-diff",
+        op=made,
+        slug=slug(path.stem, "by-text"),
+        literal=longest_word((row[1:] for row in rows if row.startswith(" ")), old, new),
+        ensures=proofs(old, new),
+        sites=len(hunks),
+    )
 
 
 def _changed_indexes(before: str, after: str) -> frozenset[int]:
@@ -88,8 +117,25 @@ def _changed_indexes(before: str, after: str) -> frozenset[int]:
     return frozenset(n for tag, _, _, k, m in matcher.get_opcodes() if tag != "equal" for n in range(k, m))
 
 
-def _rows(path: PurePosixPath, old: list[str], new: list[str], context: int, foreign: frozenset[int]) -> Iterator[str]:
-    """Give the rows of a diff as `difflib.unified_diff` does, with no line of `foreign` as context around a change."""
+@dataclass(frozen=True, kw_only=True)
+class _Hunk:
+    """Some changed lines with those around them; indexes of lines, before and after."""
+
+    start: int
+    made: int
+    made_end: int
+    end: int
+    rows: tuple[str, ...]
+
+    def text(self) -> Iterator[str]:
+        """Give the rows with their head."""
+        counts = [sum(not row.startswith(sign) for row in self.rows) for sign in "+-"]
+        yield f"@@ -{_range(self.start, counts[0])} +{_range(self.made, counts[1])} @@\n"
+        yield from self.rows
+
+
+def _hunks(old: list[str], new: list[str], context: int, foreign: frozenset[int]) -> list[_Hunk]:
+    """Give hunks as `difflib.unified_diff` does, with no line of `foreign` as context around a change."""
     hunks: list[list[tuple[int, int, int, int]]] = []
     ends: list[int] = []
     matcher = difflib.SequenceMatcher(None, old, new)
@@ -104,21 +150,31 @@ def _rows(path: PurePosixPath, old: list[str], new: list[str], context: int, for
         else:
             hunks.append([(i - above, i - above, k - above, k - above), (i, j, k, m)])
             ends.append(j + below)
-    yield from (f"--- a/{path}\n", f"+++ b/{path}\n") if hunks else ()
-    for (first, *changes), end in zip(hunks, ends, strict=True):
-        (start, _, made, _), last = first, changes[-1]
-        yield f"@@ -{_range(start, end)} +{_range(made, last[3] + end - last[1])} @@\n"
-        at = start
-        for i, j, k, m in changes:
-            yield from (f" {line}" for line in old[at:i])
-            yield from (f"-{line}" for line in old[i:j])
-            yield from (f"+{line}" for line in new[k:m])
-            at = j
-        yield from (f" {line}" for line in old[at:end])
+    return [
+        _Hunk(
+            start=first[0],
+            made=first[2],
+            made_end=changes[-1][3] + end - changes[-1][1],
+            end=end,
+            rows=tuple(_rows(old, new, first[0], changes, end)),
+        )
+        for (first, *changes), end in zip(hunks, ends, strict=True)
+    ]
 
 
-def _range(start: int, end: int) -> str:
-    count = end - start
+def _rows(
+    old: list[str], new: list[str], start: int, changes: Iterable[tuple[int, int, int, int]], end: int
+) -> Iterator[str]:
+    at = start
+    for i, j, k, m in changes:
+        yield from (f" {line}" for line in old[at:i])
+        yield from (f"-{line}" for line in old[i:j])
+        yield from (f"+{line}" for line in new[k:m])
+        at = j
+    yield from (f" {line}" for line in old[at:end])
+
+
+def _range(start: int, count: int) -> str:
     return f"{start + 1}" if count == 1 else f"{start + bool(count)},{count}"
 
 
@@ -176,21 +232,22 @@ class _Run:
     end: int
 
     def proof(self) -> tuple[NamedEnsure, ...]:
-        came, went = (_by_weight(lines) for lines in (self.new[self.start : self.end], self.removed))
-        for line in (one for one in came if len(one) >= TELLING and self._appears(one)):
-            return ensures(("contains", {"text": line}))
-        for line in (one for one in went if len(one) >= TELLING and self._vanishes(one)):
-            return ensures(("lacks", {"text": line}))
-        # Short lines, such as `pass`, the same lines in another order, or once more: their neighbours tell.
+        added = self.new[self.start : self.end]
+        came = [("contains", text) for text in self._texts(added) if self._appears(text)]
+        went = [("lacks", text) for text in self._texts(self.removed) if self._vanishes(text)]
+        # What went says nothing of what stands in its place.
+        found = [*came, *went] if any(line.strip() for line in added) else [*went, *came]
+        return next((ensures((check, {"text": text})) for check, text in found), ())
+
+    def _texts(self, lines: Sequence[str]) -> Iterator[str]:
+        """Give the lines that may tell, with their ends, as a longer line is another one; then all with neighbours.
+
+        Short lines, such as `pass`, the same lines in another order, or once more, are told by these.
+        """
+        yield from (line for line in _by_weight(lines) if len(line.strip()) >= TELLING)
         for around in range(1, _NEIGHBOURS):
             above, below = self.new[max(0, self.start - around) : self.start], self.new[self.end : self.end + around]
-            made = "".join([*above, *self.new[self.start : self.end], *below])
-            former = "".join([*above, *self.removed, *below])
-            if self._appears(made):
-                return ensures(("contains", {"text": made}))
-            if self._vanishes(former):
-                return ensures(("lacks", {"text": former}))
-        return ()
+            yield "".join([*above, *lines, *below])
 
     def _vanishes(self, text: str) -> bool:
         return bool(text.strip()) and text in self.before and text in self.without and text not in self.after
@@ -201,4 +258,4 @@ class _Run:
 
 def _by_weight(lines: Iterable[str]) -> list[str]:
     """Order lines by what they tell: comments last, then the longest first."""
-    return sorted((line.strip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))
+    return sorted((line.lstrip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))

@@ -231,10 +231,11 @@ def _assembled(found: Iterable[FileDrafts], prefix: str, taken: Collection[str])
     for of_file in found:
         earlier: list[_Open] = []
         for draft in of_file.drafts:
-            follows = earlier if draft.op_name == "unified-diff" else []
+            is_diff = draft.op_name == "unified-diff"
+            follows = [one for one in earlier if one.draft.op_name != draft.op_name] if is_diff else []
             merged = None if follows else _like(opened, draft, earlier)
             if merged is None:
-                merged = _Open(draft=draft, paths=[], sites=0, follows=list(follows))
+                merged = _Open(draft=draft, paths=[], sites=0, follows=follows)
                 opened.append(merged)
             merged.paths.append(of_file.path)
             merged.sites += draft.sites

@@ -170,8 +170,8 @@ def _by_text(
     path: PurePosixPath, old: SourceText, new: SourceText, before: bytes, after: bytes, upstream: str | None
 ) -> FileDrafts:
     found = FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
-    for draft in _texts.diffs(path, old, new, upstream):
-        found = _proved((draft,), path, before, after)
+    for drafts in _texts.diffs(path, old, new, upstream):
+        found = _proved(drafts, path, before, after)
         if found.likeness in {Likeness.BYTES, Likeness.TEXT}:
             return found
     return dataclasses.replace(found, drafts=(), likeness=Likeness.OTHER)
@@ -230,8 +230,8 @@ def _completed(
     if _texts.changed_lines(half_text, new_text) >= _texts.changed_lines(old_text, new_text):
         return None
     for rest in _texts.diffs(path, half, new, upstream):
-        found = _proved((*exact, rest), path, before, after)
-        if found.likeness in {Likeness.BYTES, Likeness.TEXT} and len(found.drafts) == len(exact) + 1:
+        found = _proved((*exact, *rest), path, before, after)
+        if found.likeness in {Likeness.BYTES, Likeness.TEXT} and found.drafts:
             return found
     return None
 

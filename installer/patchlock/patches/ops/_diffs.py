@@ -6,7 +6,7 @@ import bisect
 import codecs
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -26,8 +26,9 @@ class UnifiedDiff:
     r"""Apply the hunks of a diff where their text stands, wherever that is; there is no fuzz.
 
     Every line of a hunk must be there exactly; only line endings may differ, and a missing newline at the end of the
-    file counts where the hunk changes that line. Text that occurs several times is taken nearest to the stated line,
-    if that is clear. New lines get the ending of the lines around them.
+    file counts where the hunk changes that line. Of several changes in one hunk, some may be there already. Text that
+    occurs several times is taken nearest to the stated line, if that is clear. New lines get the ending of the lines
+    around them.
 
     Attributes:
         diff: as `git diff` or `diff -u` writes it. With headers, a file is known by its path from the app's folder, or
@@ -58,11 +59,11 @@ class UnifiedDiff:
         refusals: list[Refusal] = []
         for hunk in self._hunks(source.path):
             match _place(lines, hunk):
-                case (at, True):
-                    settled.append(lines.site(at + _first_change(hunk, "-")))
-                case (at, False):
-                    edits += _edits(lines, hunk, at)
-                    sites.append(lines.site(at + _first_change(hunk, "+")))
+                case (int(at), tuple(made)):
+                    places = list(_places(hunk, at, made))
+                    settled += [lines.site(index) for index, is_made, _ in places if is_made][:1]
+                    edits += [_edit(lines, index, run) for index, is_made, run in places if not is_made]
+                    sites += [lines.site(index) for index, is_made, _ in places if not is_made][:1]
                 case str(why):
                     line = min(max(hunk.old_line, 1), max(len(lines.texts), 1))
                     refusals.append(Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=f"hunk {hunk.number}: {why}"))
@@ -141,9 +142,10 @@ class _Lines:
         # The rarest line is looked up, the others are compared.
         rare = min(range(len(wanted)), key=lambda index: len(self.places.get(wanted[index].text, ())))
         begins = [index - rare for index in self.places.get(wanted[rare].text, ())]
-        return [at for at in begins if at >= 0 and self._stand_at(wanted, at)]
+        return [at for at in begins if at >= 0 and self.stand_at(wanted, at)]
 
-    def _stand_at(self, wanted: tuple[HunkLine, ...], at: int) -> bool:
+    def stand_at(self, wanted: tuple[HunkLine, ...], at: int) -> bool:
+        """Tell whether lines begin there."""
         if at + len(wanted) > len(self.texts):
             return False
         return all(
@@ -161,13 +163,15 @@ class _Lines:
         return Site(line=index + 1, text=self.texts[index].strip())
 
 
-def _place(lines: _Lines, hunk: Hunk) -> tuple[int, bool] | str:
-    """Give the index of the line where a hunk belongs and whether it is there already, or say why nobody can tell."""
+def _place(lines: _Lines, hunk: Hunk) -> tuple[int, tuple[bool, ...]] | str:
+    """Give the index of a hunk's first line and which of its changes are there, or say why nobody can tell."""
     wanted = [_Place(at=at, size=len(hunk.before), stated=hunk.old_line) for at in lines.find(hunk.before)]
     made = [_Place(at=at, size=len(hunk.after), stated=hunk.new_line, is_made=True) for at in lines.find(hunk.after)]
     places = _outermost([*wanted, *made])
     if not places:
-        return _what_changed(lines, hunk)
+        runs = list(_runs(hunk))
+        partly = [(at, made) for at in range(len(lines.texts)) for made in _partly(lines, runs, at)]
+        return partly[0] if len(partly) == 1 else _what_changed(lines, hunk)
     first, *others = places
     if others and not all(place.is_made for place in places):
         listed = ", ".join(str(place.at + 1) for place in sorted(places, key=lambda place: place.at))
@@ -175,7 +179,22 @@ def _place(lines: _Lines, hunk: Hunk) -> tuple[int, bool] | str:
             return f"its lines stand at lines {listed}, and it does not say which are meant"
         if others[0].distance < max(1, first.distance * _CLEARLY):
             return f"its lines stand at lines {listed}, and line {hunk.old_line} is not clearly nearest to one of them"
-    return first.at, first.is_made
+    return first.at, (first.is_made,) * sum(is_change for is_change, *_ in _runs(hunk))
+
+
+def _partly(lines: _Lines, runs: Iterable[_Run], start: int) -> list[tuple[bool, ...]]:
+    """Tell which changes of a hunk are there if it begins at a line; several answers where it may be read so."""
+    ends: dict[int, list[tuple[bool, ...]]] = {start: [()]}
+    for is_change, before, after in runs:
+        longer: dict[int, list[tuple[bool, ...]]] = {}
+        for at, ways in ends.items():
+            for is_made in (False, True)[: 1 + is_change]:
+                wanted = after if is_made else before
+                if lines.stand_at(wanted, at):
+                    end = longer.setdefault(at + len(wanted), [])
+                    end += [(*way, is_made) if is_change else way for way in ways][: 2 - len(end)]
+        ends = longer
+    return [way for ways in ends.values() for way in ways]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,42 +224,49 @@ def _outermost(places: list[_Place]) -> list[_Place]:
 
 
 def _what_changed(lines: _Lines, hunk: Hunk) -> str:
-    """Say which line of a hunk is not there any more."""
-    gone = next((line.text for line in hunk.before if line.text not in lines.places), None)
+    """Say which line of a hunk is not there any more; where a change is there, its former lines need not be."""
+    left = (
+        before for _, before, after in _runs(hunk) if not after or any(one.text not in lines.places for one in after)
+    )
+    gone = next((line.text for before in left for line in before if line.text not in lines.places), None)
     where = f" (line {hunk.old_line} when it was made)" if hunk.old_line else ""
     if gone is None:
         return f"its lines are no longer together{where}"
     return f"its text has changed{where}; there is no line `{gone.strip()}`"
 
 
-def _first_change(hunk: Hunk, left_out: str) -> int:
-    """Count the lines of a hunk before its first change, on the side without the sign `left_out`."""
-    side = [line for line in hunk.lines if line.sign != left_out]
-    return next((index for index, line in enumerate(side) if line.sign != " "), _leading_context(hunk))
+_Run = tuple[bool, tuple[HunkLine, ...], tuple[HunkLine, ...]]
+"""Neighbouring lines of a hunk, before and after: whether they change, and both."""
 
 
-def _leading_context(hunk: Hunk) -> int:
-    return next(index for index, line in enumerate(hunk.lines) if line.sign != " ")
-
-
-def _edits(lines: _Lines, hunk: Hunk, at: int) -> Iterator[Edit]:
-    """Give one edit for each run of changed lines; the context is not touched."""
-    index = at
+def _runs(hunk: Hunk) -> Iterator[_Run]:
     for is_context, run in itertools.groupby(hunk.lines, key=lambda line: line.sign == " "):
-        group = list(run)
-        if is_context:
-            index += len(group)
-            continue
-        removed = sum(line.sign == "-" for line in group)
-        added = [line for line in group if line.sign == "+"]
-        text = "".join(
-            line.text + (lines.newline(index + min(number, max(removed - 1, 0))) if line.is_ended else "")
-            for number, line in enumerate(added)
-        )
-        if not removed and added and index == len(lines.texts) and not lines.endings[-1]:
-            text = lines.newline(index - 1) + text  # behind a last line without newline
-        yield Edit(start=lines.bounds[index], end=lines.bounds[index + removed], text=text)
-        index += removed
+        lines = tuple(run)
+        before, after = (tuple(line for line in lines if line.sign != sign) for sign in "+-")
+        yield not is_context, before, after
+
+
+def _places(hunk: Hunk, at: int, made: tuple[bool, ...]) -> Iterator[tuple[int, bool, _Run]]:
+    """Give the changes of a hunk, each with the index of its first line and whether it is there already."""
+    flags = iter(made)
+    for run in _runs(hunk):
+        is_change, before, after = run
+        is_made = is_change and next(flags)
+        if is_change:
+            yield at, is_made, run
+        at += len(after if is_made else before)
+
+
+def _edit(lines: _Lines, index: int, run: _Run) -> Edit:
+    """Give the edit for a run of changed lines; the context is not touched."""
+    _, removed, added = run
+    text = "".join(
+        line.text + (lines.newline(index + min(number, max(len(removed) - 1, 0))) if line.is_ended else "")
+        for number, line in enumerate(added)
+    )
+    if not removed and added and index == len(lines.texts) and not lines.endings[-1]:
+        text = lines.newline(index - 1) + text  # behind a last line without newline
+    return Edit(start=lines.bounds[index], end=lines.bounds[index + len(removed)], text=text)
 
 
 def _clash(edits: list[Edit]) -> Edit | None:
