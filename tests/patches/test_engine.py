@@ -11,7 +11,7 @@ from miniature import APP
 from patchlock.catalogue import _apps_and_profiles
 from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched, Site
-from patchlock.patches.engine import apply
+from patchlock.patches.engine import apply, failed_ensures
 
 CPU = """
 op = "replace-expression"
@@ -338,3 +338,84 @@ def test_what_somebody_has_edited_stays_if_the_promise_holds(line: str, kind: Ou
     assert (outcome.kind, list(outcome.sites)) == (kind, sites)
     assert "edited form" in outcome.detail
     assert (patched.changes, patched.failures) == ((), ())
+
+
+SEED = """
+op = "insert-statement"
+paths = ["a.py"]
+statement = "seed(0)"
+below = "$model = load($*rest)"
+ensure = [{ check = "has-statement", statement = "seed(0)" }]
+"""
+ECHO = """
+op = "unified-diff"
+paths = ["run.sh"]
+diff = "@@ -1,2 +1,3 @@\\n a\\n+echo on\\n b\\n"
+ensure = [{ check = "contains", text = "echo on\\n" }]
+"""
+BOTH = ECHO.replace('b\\n"', 'b\\n@@ -3 +4 @@\\n-c\\n+C\\n"')
+
+
+@pytest.mark.parametrize(
+    ("text", "before"),
+    [
+        pytest.param(SEED, {"a_py": b"seed(0)\nx = load(1)\n"}, id="statement"),
+        pytest.param(ECHO, {"run_sh": b"echo on\na\nb\n"}, id="line-beside-its-place"),
+        pytest.param(ECHO, {"run_sh": b"a\nnew\nb\necho on\n"}, id="line-whose-place-has-changed"),
+        pytest.param(BOTH, {"run_sh": b"a\nnew\nb\nC\necho on\n"}, id="line-and-the-other-hunk-is-there"),
+    ],
+)
+def test_what_upstream_has_added_elsewhere_is_not_added_again(text: str, before: dict[str, bytes]) -> None:
+    (patch,) = patches(one=text)
+    patched = run((patch,), **before)
+    assert (patched.changes, patched.failures) == ((), ())
+    (outcome,) = patched.outcomes
+    assert outcome.kind is OutcomeKind.FIXED_UPSTREAM
+    assert outcome.detail == "in an edited form or another place: what it promises holds"
+    ((name, data),) = before.items()
+    assert failed_ensures(patch, path(name), data) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "written", "detail"),
+    [
+        pytest.param(
+            SEED,
+            {"a_py": b"seed(0)\nx = load(1)\ny = load(2)\n"},
+            b"seed(0)\nx = load(1)\nseed(0)\ny = load(2)\nseed(0)\n",
+            "the file had what it promises before: see whether it is there twice now",
+            id="none-of-two-places-is-done",
+        ),
+        pytest.param(
+            SEED,
+            {"a_py": b"x = load(1)\nseed(0)\ny = load(2)\n"},
+            b"x = load(1)\nseed(0)\ny = load(2)\nseed(0)\n",
+            "1 already as wanted",
+            id="one-of-two-places-is-done",
+        ),
+        pytest.param(
+            SEED.replace("\nensure", "\nexpect = { sites = 2 }\nensure"),
+            {"a_py": b"seed(0)\nx = load(1)\n"},
+            b"seed(0)\nx = load(1)\nseed(0)\n",
+            "the file had what it promises before: see whether it is there twice now",
+            id="one-of-two-places-is-left",
+        ),
+        pytest.param(
+            BOTH,
+            {"run_sh": b"echo on\na\nb\nc\n"},
+            b"echo on\na\necho on\nb\nC\n",
+            "",
+            id="beside-another-hunk",
+        ),
+    ],
+)
+def test_other_places_are_done_all_the_same(text: str, before: dict[str, bytes], written: bytes, detail: str) -> None:
+    patched = run(patches(one=text), **before)
+    assert patched.failures == ()
+    assert [change.after for change in patched.changes] == [written]
+    assert [outcome.detail for outcome in patched.outcomes] == [detail]
+
+
+def test_hunk_that_is_needed_is_not_passed_over_for_one_that_is_elsewhere() -> None:
+    patched = run(patches(one=BOTH), run_sh=b"a\nnew\nb\nc\necho on\n")
+    assert (patched.changes, [outcome.kind for outcome in patched.outcomes]) == ((), [OutcomeKind.AMBIGUOUS])

@@ -121,7 +121,7 @@ class Append:
     ids=["again", "not-text", "refused"],
 )
 def test_op_that_does_not_settle_is_a_failure(op: Append, failure: str) -> None:
-    [patch] = patches(one=BATCH.replace("lacks", "contains"))
+    [patch] = patches(one=BATCH.replace('"lacks", text = "pip"', '"contains", text = "X"'))
     patched = run((dataclasses.replace(patch, op=op),), a_bat=b"pip")
     assert patched.failures[0] == failure
     assert patched.changes == ()

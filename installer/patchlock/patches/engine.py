@@ -17,7 +17,8 @@ from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile
 from patchlock.patches.ops.syntax import missing_scopes
 
-_ALIKE = "an edited form of what it writes, known by what that does"
+_ALIKE = "in an edited form or another place: what it promises holds"
+_TWICE = "the file had what it promises before: see whether it is there twice now"
 _OF_A_REQUIREMENT = frozenset({"set-requirement", "rename-requirement"})
 """Ops on a requirement that is there; one that upstream has dropped needs no other version or name."""
 
@@ -269,6 +270,9 @@ def _apply_one(patch: Patch, state: _State, to_come: Collection[PurePosixPath]) 
         if outcome is not None and path in moved and outcome.kind not in BLOCKING:
             gone = ", ".join(map(str, targets.missing(patch, contents)))
             outcome = dataclasses.replace(outcome, kind=OutcomeKind.MOVED, detail=f"{gone} no longer exists")
+        is_new = outcome is not None and not outcome.detail and not where.settled and targets.only_adds(where)
+        if outcome and is_new and targets.is_kept(patch, path, contents.get(path, b""), state.evaluator):
+            outcome = dataclasses.replace(outcome, detail=_TWICE)
         outcomes += [outcome] if outcome is not None else []
     located |= moved
     failures = _fights(patch, located, state) + _missed(patch, named, outcomes, state)
@@ -424,9 +428,8 @@ def failed_ensures(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Ev
     asked = [problem for ensure in patch.ensures for problem in evaluator.problems(ensure, path, data)]
     source = decode(path, data)
     if isinstance(source, SourceText):
-        asked += [
-            f"line {site.line}: `{site.text}` needs it again" for site in evaluator.locate(patch.op, source).sites
-        ]
+        sites = targets.in_file(patch, source, data, evaluator).sites
+        asked += [f"line {site.line}: `{site.text}` needs it again" for site in sites]
     return tuple(asked)
 
 

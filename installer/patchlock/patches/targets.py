@@ -70,13 +70,42 @@ def locate(
         if isinstance(source, Undecodable):
             unreadable.append(source)
         else:
-            where = evaluator.locate(patch.op, source)
-            is_edited = bool(where.refusals) and all(refusal.is_edit for refusal in where.refusals)
-            if is_edited and not any(evaluator.problems(ensure, path, data) for ensure in patch.ensures):
-                edited = (_line(source, refusal.line) for refusal in where.refusals)
-                where = Located(settled=(*where.settled, *edited), is_alike=True)
-            found[path] = (source, where)
+            found[path] = (source, in_file(patch, source, data, evaluator))
     return found, tuple(unreadable)
+
+
+def in_file(patch: Patch, source: SourceText, data: bytes, evaluator: Evaluator = DIRECT) -> Located:
+    """Let the op look at a file; where this has what the patch promises in another form or place, that is settled.
+
+    Args:
+        patch: the patch.
+        source: the file.
+        data: its bytes.
+        evaluator: whom to ask.
+    """
+    where = evaluator.locate(patch.op, source)
+    is_edited = bool(where.refusals) and all(refusal.is_edit for refusal in where.refusals)
+    if (is_edited or _adds_once(patch, where)) and is_kept(patch, source.path, data, evaluator):
+        edited = (_line(source, refusal.line) for refusal in where.refusals)
+        return Located(settled=(*where.settled, *where.sites, *edited), is_alike=True)
+    return where
+
+
+def is_kept(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator = DIRECT) -> bool:
+    """Tell whether a file has what a patch promises to be there; a promise that an empty file keeps says nothing."""
+    promised = [ensure for ensure in patch.ensures if evaluator.problems(ensure, path, b"")]
+    return bool(promised) and not any(evaluator.problems(ensure, path, data) for ensure in patch.ensures)
+
+
+def _adds_once(patch: Patch, where: Located) -> bool:
+    """Tell whether all that a patch has to do is to add something in one place: of several, one may be done."""
+    is_one = len(where.sites) == 1 and not where.settled and not where.refusals and patch.expect.sites <= 1
+    return is_one and only_adds(where)
+
+
+def only_adds(where: Located) -> bool:
+    """Tell whether no edit takes anything away."""
+    return bool(where.edits) and all(edit.start == edit.end for edit in where.edits)
 
 
 def _line(source: SourceText, number: int) -> Site:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import codecs
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -66,14 +67,14 @@ class UnifiedDiff:
                     sites += [lines.site(index) for index, is_made, _ in places if not is_made][:1]
                 case str(why):
                     line = min(max(hunk.old_line, 1), max(len(lines.texts), 1))
-                    refusals.append(Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=f"hunk {hunk.number}: {why}"))
+                    refusal = Refusal.ambiguous(line, f"hunk {hunk.number}: {why}")
+                    refusals.append(dataclasses.replace(refusal, is_edit=_is_added_elsewhere(lines, hunk)))
         if not refusals and (clash := _clash(edits)) is not None:
             line = bisect.bisect_right(lines.starts, clash.start)
-            refusals.append(
-                Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why="two hunks of the diff change the same lines")
-            )
+            refusals.append(Refusal.ambiguous(line, "two hunks of the diff change the same lines"))
         if refusals:
-            return Located(settled=tuple(settled), refusals=tuple(refusals))
+            known = (dataclasses.replace(refusal, is_edit=refusal.is_edit and not sites) for refusal in refusals)
+            return Located(settled=tuple(settled), refusals=tuple(known))
         return Located(edits=tuple(edits), sites=tuple(sites), settled=tuple(settled))
 
     def _hunks(self, path: PurePosixPath) -> tuple[Hunk, ...]:
@@ -221,6 +222,12 @@ def _outermost(places: list[_Place]) -> list[_Place]:
     """Leave out what lies inside another, as the context of an insertion at the end of a file does; nearest first."""
     outer = [place for place in places if not any(other.surrounds(place) for other in places)]
     return sorted(outer, key=lambda place: (place.distance, place.at))
+
+
+def _is_added_elsewhere(lines: _Lines, hunk: Hunk) -> bool:
+    """Tell whether a hunk takes nothing away, and what it adds stands in the file."""
+    changes = [(before, after) for is_change, before, after in _runs(hunk) if is_change]
+    return all(not before and lines.find(after) for before, after in changes)
 
 
 def _what_changed(lines: _Lines, hunk: Hunk) -> str:
