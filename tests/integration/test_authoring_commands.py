@@ -61,6 +61,10 @@ replacement = '"cpu"'
 [[patch.ensure]]
 check = "no-string"
 value = "cuda"
+
+[[patch.ensure]]
+check = "has-expression"
+expression = "'cpu'"
 """
 
 

@@ -171,7 +171,13 @@ def after(patched: Patched) -> dict[str, bytes]:
             id="promises-it-only-where-it-has-a-place",
         ),
         pytest.param(
-            NOTE, {"README_md": b"for everybody\n"}, OutcomeKind.GONE, None, [], "nothing there needs it", id="holds"
+            NOTE,
+            {"README_md": b"for everybody\n"},
+            OutcomeKind.FIXED_UPSTREAM,
+            "README.md",
+            [],
+            "what it promises holds",
+            id="holds",
         ),
         pytest.param(
             PIN.replace("requirements*.txt", "requirements.txt"),
@@ -338,6 +344,26 @@ def test_what_somebody_has_edited_stays_if_the_promise_holds(line: str, kind: Ou
     assert (outcome.kind, list(outcome.sites)) == (kind, sites)
     assert "edited form" in outcome.detail
     assert (patched.changes, patched.failures) == ((), ())
+
+
+XPU = """
+op = "replace-expression"
+paths = ["a.py"]
+literal = ["load"]
+pattern = "load('mps')"
+replacement = "load('xpu')"
+ensure = [{ check = "has-expression", expression = "load('xpu')" }, { check = "no-string", value = "mps" }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("x = 1\nload('xpu')\n", OutcomeKind.FIXED_UPSTREAM), ("x = 1\nload('npu')\n", OutcomeKind.GONE)],
+    ids=["upstream-has-the-value", "upstream-has-a-third-one"],
+)
+def test_value_that_upstream_has_adopted_is_told_from_another(text: str, kind: OutcomeKind) -> None:
+    (patch,) = patches(one=XPU.replace("load('mps')", "'mps'").replace("load('xpu')\"\nensure", "'xpu'\"\nensure"))
+    assert [outcome.kind for outcome in run((patch,), a_py=text.encode()).outcomes] == [kind]
 
 
 SEED = """

@@ -56,6 +56,19 @@ def test_file_of_another_name_and_other_lines_is_ambiguous(seen: bytes | None) -
     assert kinds(patches(one=SELECT), seen=seen, lib__backend=SITE) == [("ambiguous", "lib/backend.py", detail)]
 
 
+def test_renamed_file_that_has_it_is_known_among_those_that_need_it() -> None:
+    assert kinds(patches(one=SELECT), seen=SITE, lib__backend=DONE, lib__other=b"z = is_zluda(y)\n") == [
+        ("fixed upstream", "lib/backend.py", "lib/zluda.py no longer exists")
+    ]
+
+
+def test_renamed_file_is_known_though_it_has_no_literal_any_more() -> None:
+    chosen = patches(one=SELECT.replace('["is_zluda"]', '["old"]').replace("is_zluda($x)", "old($x)", 1))
+    assert kinds(chosen, seen=SITE, lib__backend=DONE) == [
+        ("fixed upstream", "lib/backend.py", "lib/zluda.py no longer exists")
+    ]
+
+
 def test_file_that_is_nowhere_is_gone() -> None:
     assert kinds(patches(one=SELECT), main=b"is_zluda = 1\n") == [
         ("gone", "None", "no file matches lib/zluda.py"),

@@ -560,6 +560,38 @@ def test_folder_that_is_no_clone(tmp_path: Path) -> None:
     assert read(folder) == "new = 1\n" + FILE
 
 
+RENAMED = {
+    "diff": """
+op = "unified-diff"
+paths = ["app.py"]
+literal = ["line4"]
+diff = "@@ -4,3 +4,3 @@\\n line4 = 4\\n-device = \\"cuda\\"\\n+device = \\"xpu\\"\\n line6 = 6\\n"
+ensure = [{ check = "contains", text = 'device = "xpu"' }]
+""",
+    "op": CHOOSE.replace("**/*.py", "app.py"),
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+@pytest.mark.parametrize("is_fork", [False, True], ids=["clone", "fork"])
+def test_file_that_upstream_renames_is_known_by_what_it_was(
+    clone: Path, upstream: Path, name: str, is_fork: bool
+) -> None:
+    wanted = dataclasses.replace(WANTED, patches=patches(one=RENAMED[name]))
+    tree = trees.open_tree(clone)
+    if is_fork:
+        assert clone_patches.apply(tree, wanted, clone.parent / "cache")
+        git(clone, "commit", "-q", "-a", "-m", "patched")
+    git(upstream, "mv", "app.py", "main.py")
+    commit(upstream, other=FILE.replace("line", "value"), third="line4 = 4\n" + FILE[-40:])
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    done = clone_patches.apply(tree, wanted, clone.parent / "cache")
+    assert done is not None
+    assert [(one.path, one.detail) for one in done.outcomes] == [(PurePosixPath("main.py"), "app.py no longer exists")]
+    assert '"cuda"' not in read(clone, "main")
+    assert '"cuda"' in read(clone, "other")
+
+
 def test_blocked_patch_writes_nothing(clone: Path) -> None:
     (clone / "app.py").write_text("f\"{'cuda'}\"\n")
     commit(clone)

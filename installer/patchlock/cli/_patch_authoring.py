@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -244,8 +245,9 @@ def _data(authored: Authored, text: str, notes: tuple[str, ...]) -> dict[str, ob
 def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | None) -> list[str]:
     lines = []
     for path, like in authored.files.items():
-        ops = [one.patch.op_name for one in authored.patches if str(path) in one.patch.paths]
-        lines.append(f"{path}: {', '.join(ops) or 'nothing'}; applied to {base}, it gives {like.value}")
+        ops = Counter(one.patch.op_name for one in authored.patches if str(path) in one.patch.paths)
+        told = ", ".join(f"{name} ({count} patches)" if count > 1 else name for name, count in ops.items())
+        lines.append(f"{path}: {told or 'nothing'}; applied to {base}, it gives {like.value}")
     lines += [f"note: {note}" for note in notes]
     if authored.patches:
         place = f" in {into}" if into is not None else ""

@@ -269,7 +269,8 @@ def _apply_one(patch: Patch, state: _State, to_come: Collection[PurePosixPath]) 
         outcome = _judge(patch, path, where, found)
         if outcome is not None and path in moved and outcome.kind not in BLOCKING:
             gone = ", ".join(map(str, targets.missing(patch, contents)))
-            outcome = dataclasses.replace(outcome, kind=OutcomeKind.MOVED, detail=f"{gone} no longer exists")
+            kind = OutcomeKind.MOVED if where.sites else outcome.kind
+            outcome = dataclasses.replace(outcome, kind=kind, detail=f"{gone} no longer exists")
         is_new = outcome is not None and not outcome.detail and not where.settled and targets.only_adds(where)
         if outcome and is_new and targets.is_kept(patch, path, contents.get(path, b""), state.evaluator):
             outcome = dataclasses.replace(outcome, detail=_TWICE)
@@ -375,7 +376,7 @@ def _missed(patch: Patch, named: Collection[PurePosixPath], outcomes: Collection
 
 
 def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) -> Iterable[Outcome]:
-    """Refuse the files that a patch names, and in which it finds nothing although they lack what it promises.
+    """Judge the files that a patch names, and in which it finds nothing: they have what it promises, or are refused.
 
     The requirement whose version it sets may be gone for good, and so may what a patch forbids: then nothing is asked
     for in its place.
@@ -383,6 +384,9 @@ def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) ->
     if patch.op_name in _OF_A_REQUIREMENT:
         return
     for path in (path for path in named if str(path) in patch.paths and path in state.current):
+        if targets.is_kept(patch, path, state.current[path], state.evaluator):
+            yield _outcome(patch, OutcomeKind.FIXED_UPSTREAM, path, (), "what it promises holds")
+            continue
         source = decode(path, state.current[path])
         gone = missing_scopes(source, getattr(patch.op, "within", ())) if isinstance(source, SourceText) else ()
         why = f" as the file has no {' and no '.join(gone)}," if gone else ""

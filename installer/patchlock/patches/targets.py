@@ -145,6 +145,8 @@ def find_moved_files(
 ) -> tuple[Found, str]:
     """Find by content where a named file went that is not there: by its name, or by its likeness to what it was.
 
+    Where the patch is there already, likeness alone counts.
+
     Args:
         patch: the patch.
         contents: files as they are.
@@ -167,10 +169,26 @@ def find_moved_files(
     likely = same_name or alike
     if likely and len({path.name for path in likely}) == len(likely) <= len(gone):
         return likely, ""
+    if not likely:
+        alike_ones = (p for p in elsewhere if p not in found and any(_is_alike(m, seen, contents[p]) for m in gone))
+        done = {path: where for path in alike_ones if (where := _done(patch, path, contents[path], evaluator))}
+        if 0 < len(done) <= len(gone):
+            return done, ""
     if not found:
         return {}, ""
     listed = ", ".join(f"{path}:{where.sites[0].line}" for path, (_, where) in (likely or found).items())
     return likely or found, f"{', '.join(map(str, gone))} is not there, and this may be what became of it: {listed}"
+
+
+def _done(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator) -> tuple[SourceText, Located] | None:
+    """Give what stands in a file where a patch has nothing to do, and it has what that promises; else None."""
+    source = decode(path, data)
+    if isinstance(source, Undecodable):
+        return None
+    where = in_file(patch, source, data, evaluator)
+    if where.settled or where.sites or where.refusals or not is_kept(patch, path, data, evaluator):
+        return (source, where) if where.settled else None
+    return source, Located(settled=(_line(source, 1),), is_alike=True)
 
 
 def unfit_paths(op: Op | None, paths: tuple[str, ...]) -> str:

@@ -126,7 +126,7 @@ def patched(
         contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
     skipped = dict.fromkeys(wanted.skipped, "by --without") | _in_submodules(tree, wanted, upstream)
-    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator, skipped)
+    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone, upstream), evaluator, skipped)
 
 
 def _listed(tree: Tree, upstream: CommitId) -> Mapping[PurePosixPath, Entry | None]:
@@ -164,14 +164,25 @@ def _in_submodules(tree: Tree, wanted: PatchSet, upstream: CommitId) -> dict[str
     return found
 
 
-def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
-    """Read missing files as the patches' author saw them, where the clone has that commit."""
-    paths = tuple(gone)
-    commit = commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
-    listed = trees.entries(tree.repository, commit)
-    known = {path: listed[wanted.directory / path] for path in paths if wanted.directory / path in listed}
+def _seen(
+    tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath], upstream: CommitId
+) -> Mapping[PurePosixPath, bytes]:
+    """Read missing files as the patches' author saw them; of patches that name no commit, as they were at the last."""
+    paths = {path: wanted.directory / path for path in gone} if tree.is_clone else {}
+    commit = commit_of(tree.repository, wanted.seen) if paths and wanted.seen else None
+    known: dict[PurePosixPath, Entry] = {}
+    for path, name in paths.items():
+        listed = trees.entries(tree.repository, commit if wanted.seen else _last_with(tree, name, upstream))
+        known |= {path: listed[name]} if name in listed else {}
     blobs = trees.contents(tree.repository, known.values())
     return {path: blobs[entry.blob] for path, entry in known.items()}
+
+
+def _last_with(tree: Tree, path: PurePosixPath, upstream: CommitId) -> CommitId | None:
+    """Find the commit before the one that took a file away; None where the clone has none."""
+    words = ("rev-list", "--max-count=1", upstream, "--", f":(top,literal){path}")
+    taken_away = git(*words, repository=tree.repository, allowed=(0, 128)).text
+    return commit_of(tree.repository, f"{taken_away}^") if taken_away else None
 
 
 def commit_to_patch(tree: Tree, applied: CommitId | None) -> CommitId:

@@ -117,8 +117,9 @@ class _Sayer:
             made = op("insert-statement", statement=text, within=within, **place)
             if made is not None and self._count(made) == 1:
                 checks = ensures(("has-statement", {"statement": text, "within": within}))
-                word = text.partition("\n")[0]
-                return self._draft("insert-statement", made, (word,), checks, name=f"add {word}")
+                anchor = place.get("below") or place.get("above") or change.scope
+                name = f"add {text.partition(chr(10))[0]}"
+                return self._draft("insert-statement", made, (anchor,), checks, name=name)
         return None
 
     def _block(self, statements: tuple[ast.stmt, ...]) -> str:

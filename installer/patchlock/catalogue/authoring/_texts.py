@@ -101,11 +101,15 @@ def _diff(path: PurePosixPath, hunks: Sequence[_Hunk], old: str, new: str) -> Dr
     made = op("unified-diff", diff=f"--- a/{path}\n+++ b/{path}\n{text}")
     if made is None:
         return None
+    context, *sides = (
+        longest_word((row[1:] for row in rows if row.startswith(sign)), *texts)
+        for sign, *texts in ((" ", old, new), ("-", old), ("+", new))
+    )
     return Draft(
         op_name="unified-diff",
         op=made,
         slug=slug(path.stem, "by-text"),
-        literal=longest_word((row[1:] for row in rows if row.startswith(" ")), old, new),
+        literal=context or (*sides[0], *sides[1]) * all(sides),  # a file has one of them, before or after
         ensures=proofs(old, new),
         sites=len(hunks),
     )
