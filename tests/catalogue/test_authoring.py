@@ -276,7 +276,7 @@ def test_edit_in_a_call_of_several_lines_is_proved_by_its_call() -> None:
             "m.py",
             "x = 'cuda'\n",
             "x  = 'cpu'\n",
-            ["unified-diff"],
+            ["replace-expression"],
             id="a-value-that-stands-anywhere-in-another-layout",
         ),
         pytest.param(
