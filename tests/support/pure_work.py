@@ -132,6 +132,12 @@ EXAMPLES: tuple[Example, ...] = (
         "m = load(1)\n",
     ),
     (
+        'op = "replace-expression"\npattern = "f(1)"\nreplacement = "f(2)"',
+        '{ check = "has-expression", expression = "f(2)" }',
+        "a.py",
+        "x = f(1)\n",
+    ),
+    (
         'op = "device-literals"',
         '{ check = "without-cuda" }',
         "a.py",
