@@ -139,6 +139,22 @@ def test_edits_that_are_the_same_as_the_patches_stay_when_these_go(edited: Path,
     assert (git(edited, "status", "--short"), git(edited, "diff", "HEAD")) == before
 
 
+@pytest.mark.parametrize("how", ["at-once", "updated", "pulled"])
+def test_edit_that_a_patch_makes_too_stays_in_a_file_with_other_changes(edited: Path, upstream: Path, how: str) -> None:
+    plain = wanted(plain=CHOOSE.replace('"choose()"', "'\"cpu\"'"))
+    (edited / "app.py").write_text(mine := OLD.replace('"cuda"', '"cpu"').replace("one = 1", "one = 11"))
+    apply(edited, plain)
+    if how != "at-once":
+        commit(upstream, app=OLD.replace("import os", "import sys"))
+        mine = mine.replace("import os", "import sys")
+    if how == "pulled":
+        git(edited, "pull", "-q", "--rebase", "--autostash")
+        apply(edited, plain)
+    elif how == "updated":
+        clone_patches.update(trees.open_tree(edited), plain, edited.parent / "cache")
+    assert undo(edited) == mine
+
+
 def test_patched_files_that_come_back_from_a_stash_are_taken_out(edited: Path) -> None:
     (edited / "app.py").write_text(OLD)
     apply(edited, wanted(**BOTH))

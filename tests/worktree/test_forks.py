@@ -78,6 +78,22 @@ def test_edits_that_became_patches_are_patches_once_they_are_committed(
     assert (read(folder), git(folder, "status", "--short")) == (FILE, "M app.py")
 
 
+def test_committed_patches_go_and_an_edit_beside_them_that_is_not_committed_stays(clone: Path, upstream: Path) -> None:
+    plain = patches(plain=CHOOSE.replace('"choose()"', "'\"cpu\"'"))
+    (clone / "patches.toml").write_text("as `patch new` has written it from the edit")
+    (clone / "app.py").write_text(made := FILE.replace('"cuda"', '"cpu"'))
+    wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"), patches=plain)
+    apply(clone, wanted)
+    commit(clone)
+    (clone / "app.py").write_text(made.replace("line1 = 1", "line1 = 11"))
+    apply(clone, wanted)
+    commit(upstream, app=FILE.replace("line9 = 9", "line9 = 99"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "--autostash")
+    apply(clone, wanted)
+    assert undo(clone) == STILL
+    assert read(clone) == FILE.replace("line1 = 1", "line1 = 11").replace("line9 = 9", "line9 = 99")
+
+
 @pytest.mark.parametrize("renews", [False, True], ids=["at-once", "after-apply"])
 @pytest.mark.parametrize("how", ["plain", "merged", "merged-and-pushed", "rebased", "fresh"])
 def test_undo_leaves_what_upstream_has_adopted(

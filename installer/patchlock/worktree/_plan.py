@@ -247,7 +247,7 @@ def _join(
     for path, (base, mine, new) in sides.items():
         stages = conflicts.get(path, set())
         if not stages:
-            result[path] = _beside_own_part(tree, plan, path, (base, mine, new), goal) or joined[path]
+            result[path] = _beside_own_part(tree, plan, path, (base, mine, new), joined[path], goal)
             plan.merged.append(path)
         elif stages == {1, 3}:
             result[path] = None
@@ -301,23 +301,30 @@ def _by_other_means(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versi
     return chosen if made is not None else None
 
 
-def _beside_own_part(tree: Tree, plan: Plan, path: PurePosixPath, versions: Versions, goal: Goal) -> Entry | None:
-    """Patch the user's version of a file in which he has done a part of what the patches do; None for any other.
+def _beside_own_part(
+    tree: Tree, plan: Plan, path: PurePosixPath, versions: Versions, joined: Entry | None, goal: Goal
+) -> Entry | None:
+    """Give a file whose lines do not meet: patched by meaning where the user has done a part of what the patches do.
 
-    A merge would write that part a second time, where his lines do not meet those of the patches.
+    A merge would write that part a second time, where his lines are beside those of the patches. Where they are the
+    same, it would come out with the patches: his version without these is kept, too.
     """
     base, mine, new = versions
     if goal.by_meaning is None or mine is None or new is None or not (mine.is_file and new.is_file):
-        return None
+        return joined
     upstreams = plan.upstreams_name(path)
+    now = trees.everything(tree.repository, trees.upstream_of(tree.repository, goal.target)).get(upstreams)
     without, his = _without_patches(tree, upstreams, base, mine, goal)
-    made = goal.by_meaning(upstreams, trees.content(tree.repository, his)) if without and his else None
-    if made is None or not made.has_part or his is None:
-        return None
-    chosen = trees.stored_file(tree, made.data, mine.mode)
-    plan.by_meaning[path] = OwnVersion(his=his, patched=chosen)
-    plan.replaced += [dataclasses.replace(edit, path=path) for edit in made.replaced]
-    return chosen
+    if without is None or his is None or joined is None:
+        return joined
+    made = goal.by_meaning(upstreams, trees.content(tree.repository, his))
+    if made is not None and made.has_part:
+        joined = trees.stored_file(tree, made.data, mine.mode)
+        plan.replaced += [dataclasses.replace(edit, path=path) for edit in made.replaced]
+    elif new == now or _tree_merge.merge_file(tree, upstreams, (new, joined, now)) == his:
+        return joined
+    plan.by_meaning[path] = OwnVersion(his=his, patched=joined)
+    return joined
 
 
 def _without_patches(

@@ -19,7 +19,7 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
 from patchlock.patches.edited_file import ReplacedEdit
-from patchlock.worktree import _branch_state, _index_rows, _journal, _plan, _snapshot, trees
+from patchlock.worktree import _branch_state, _index_rows, _journal, _plan, _snapshot, _tree_merge, trees
 from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._goal import ByMeaning, Goal, OwnVersion, OwnVersions
 from patchlock.worktree._journal import Journal
@@ -292,16 +292,22 @@ def _keep_own(tree: Tree, versions: OwnVersions, after: CommitId | None) -> Comm
 def _own_versions(tree: Tree, base: CommitId | None, forks: CommitId | None = None) -> OwnVersions:
     """Read what `_keep_own` has kept for the patched commit that the tree was last brought to.
 
-    What a commit of a fork's holds is no version of the user's own any more if it is what the patches make of it.
+    Of a file whose patches the commit of a fork's holds, what he has done as they do is no work of his own any more.
     """
     repository, ref = tree.repository, tree.ref(OWN)
     kept = commit_of(repository, ref)
     if base is None or kept is None or commit_of(repository, f"{ref}^1") != base:
         return {}
     patched, own = (trees.everything(repository, commit) for commit in (kept, commit_of(repository, f"{ref}^2")))
-    held = trees.everything(repository, forks)
     known = {path: OwnVersion(his=own[path], patched=entry) for path, entry in patched.items()}
-    return {path: one for path, one in known.items() if not one.his == one.patched == held.get(path)}
+    origin = trees.everything(repository, trees.upstream_of(repository, base))
+    held = {*_branch_state.patched_in(tree, base, trees.entries(repository, forks))} & known.keys()
+    done = {
+        path
+        for path in held
+        if (one := known[path]).patched == _tree_merge.merge_file(tree, path, (origin.get(path), one.patched, one.his))
+    }
+    return {path: one for path, one in known.items() if path not in done}
 
 
 def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
