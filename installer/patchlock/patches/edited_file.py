@@ -101,7 +101,7 @@ def outcome_with_edits(
     problems = engine.failed_ensures(patch, change.path, data, evaluator)
     problems = problems or engine.edited_places(patch, change.path, data, evaluator)
     if problems and _is_place_edited(change, outcome, data):
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problems[0]}")
+        return outcome_drifted(outcome, problems[0])
     return outcome_as_left(outcome, f"{WITH_EDITS}: {problems[0]}" if problems else WITH_EDITS)
 
 
@@ -109,6 +109,11 @@ def outcome_as_left(outcome: Outcome, detail: str = "") -> Outcome:
     """Say that a patch stands in a file as patchlock left it; what it found fixed there is none of ours."""
     is_ours = outcome.kind is not OutcomeKind.FIXED_UPSTREAM
     return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS if is_ours else outcome.kind, detail=detail)
+
+
+def outcome_drifted(outcome: Outcome, problem: str) -> Outcome:
+    """Say that the user's file has something else where a patch belongs."""
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problem}")
 
 
 def _is_place_edited(change: FileChange, outcome: Outcome, data: bytes) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import OTHERWISE, WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
+from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS
@@ -96,7 +96,7 @@ def _taken_back(tree: Tree, wanted: PatchSet, outcome: Outcome, path: PurePosixP
     problems = engine.failed_ensures(patch, outcome.path, present, evaluator)
     if not problems:
         return outcome
-    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problems[0]}")
+    return edited_file.outcome_drifted(outcome, problems[0])
 
 
 def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
@@ -110,7 +110,7 @@ def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator
     if not edited or len(edited) != len(outcome.sites):
         return outcome
     problems = engine.failed_ensures(patch, outcome.path, present, evaluator) or edited
-    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{OTHERWISE}: {problems[0]}")
+    return edited_file.outcome_drifted(outcome, problems[0])
 
 
 def drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:

@@ -393,7 +393,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         move.recover(tree)
         applied, moved = move.applied(tree), Moved(written=())
         if move.waits_for_undo(tree):
-            move.finish_undo(tree)
+            move.end_conflicts(tree)
         elif applied is not None:
             move.require_git_done(tree)
             target, fork_of = committed_undo.without(tree, applied)

@@ -159,7 +159,7 @@ def move(
         UnsafePathError: a path leaves the tree, or something of the user's stands in the way.
     """
     recover(tree)
-    _end_conflicts(tree, app)
+    end_conflicts(tree, app)
     base = commit_of(tree.repository, tree.ref(APPLIED))
     where = _branch_state.read(tree, base) if tree.is_clone else None
     goal = Goal(
@@ -468,17 +468,8 @@ def unchosen(tree: Tree) -> tuple[PurePosixPath, ...]:
     return conflicted(tree) or tuple(path for path in known if marker_lines(tree, path))
 
 
-def finish_undo(tree: Tree) -> None:
-    """Take note that the user has resolved what taking the patches out has left; nothing else is to be done.
-
-    Raises:
-        SourceConflictError: he has not.
-    """
-    _end_conflicts(tree, "")
-
-
-def _end_conflicts(tree: Tree, app: str) -> None:
-    """Take note that the user has resolved what the last move left.
+def end_conflicts(tree: Tree, app: str = "") -> None:
+    """Take note that the user has resolved what the last move left; after an undo, nothing else is to be done.
 
     Raises:
         SourceConflictError: he has not.
