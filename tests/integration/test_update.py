@@ -286,6 +286,18 @@ def clone(tmp_path: Path, patchlock: Patchlock) -> Path:
     return tmp_path / "clone"
 
 
+def test_other_layout_of_what_the_patches_write_is_called_no_edit(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    file = clone / "app.py"
+    for old, new, told in (
+        ("first = 1\n", "first  =  1 \n", "app.py has what the patches write in another layout, which is kept"),
+        ("first  =  1 \n", "first = 2\n", "your edits are kept in app.py"),
+    ):
+        file.write_text(file.read_text().replace(old, new))
+        assert patchlock("patch", "apply", *options).stdout.endswith(f"no file had to be changed; {told}\n")
+
+
 def test_edits_that_are_the_patches_already_are_not_written(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     assert patchlock("patch", "apply", *options).returncode == 0

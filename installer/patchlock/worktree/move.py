@@ -41,6 +41,8 @@ class Moved:
     written: tuple[PurePosixPath, ...]
     merged: tuple[PurePosixPath, ...] = ()
     """Files where the user's edits and ours were joined."""
+    layout: tuple[PurePosixPath, ...] = ()
+    """Those of `merged` that differ from the patched ones by white space and line ends alone."""
     kept: tuple[PurePosixPath, ...] = ()
     """Files that upstream no longer has and that the user had changed: they stay."""
     removed: tuple[PurePosixPath, ...] = ()
@@ -205,6 +207,7 @@ def move(
     return Moved(
         written=tuple(sorted({*plan.puts, *plan.removes})),
         merged=tuple(plan.merged),
+        layout=_in_other_layout(tree, plan, snapshot, goal),
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
         replaced=tuple(sorted(plan.replaced, key=lambda edit: (edit.path, edit.line))),
@@ -213,6 +216,24 @@ def move(
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
         left_stash=bool(plan.resolved) and not left and _is_autostash(tree),
+    )
+
+
+def _in_other_layout(tree: Tree, plan: Plan, snapshot: Snapshot, goal: Goal) -> tuple[PurePosixPath, ...]:
+    """Name the joined files that have what the patches write in another layout, and nothing else of their own."""
+    upstream = trees.upstream_of(tree.repository, goal.target)
+    before, after = (trees.everything(tree.repository, commit) for commit in (upstream, goal.target))
+    names = {path: plan.upstreams_name(path) for path in plan.merged}
+    ours = {path: after[name] for path, name in names.items() if name in after and after[name] != before.get(name)}
+    pairs = {
+        path: (there, made) for path, made in ours.items() if (there := plan.puts.get(path, snapshot.files.get(path)))
+    }
+    data = trees.contents(tree.repository, (one for pair in pairs.values() for one in pair if one.is_file))
+    words = {blob: content.split() for blob, content in data.items()}
+    return tuple(
+        path
+        for path, (there, made) in pairs.items()
+        if there.blob != made.blob and b"".join(words.get(there.blob, ())) == b"".join(words.get(made.blob, ()))
     )
 
 
