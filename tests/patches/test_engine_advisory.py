@@ -153,11 +153,11 @@ def test_patch_after_an_advisory_one_that_failed_is_left_out_as_well() -> None:
 
 def test_refusal_names_the_command_that_leaves_the_patches_out() -> None:
     patched = run(patches(one=NEVER, two=NEVER.replace("*.bat", "a.bat")), a_bat=b"pip")
-    error = engine.incomplete_error(patched, "here", "patchlock patch apply mini --source .")
+    command = "patchlock patch apply mini --source ."
+    error = engine.incomplete_error(patched, "here", command, ways=("correct the patch", "use another commit"))
     assert error is not None
     assert error.remedy == (
-        "change these places in the clone, use the commit that the patches were written for, correct the patch, or go on "
-        "without them: "
+        "correct the patch, use another commit, or go on without them: "
         "`patchlock patch apply mini --source . --without one --without two`"
     )
 

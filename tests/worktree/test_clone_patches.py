@@ -600,6 +600,26 @@ def test_blocked_patch_writes_nothing(clone: Path) -> None:
     assert git(clone, "status", "--short") == ""
 
 
+def test_refusal_says_which_version_of_the_file_was_read_and_what_changes_it(clone: Path, upstream: Path) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"))
+    cache = clone.parent / "cache"
+    clone_patches.apply(trees.open_tree(clone), wanted, cache)
+    commit(clone)
+    commit(upstream, app=FILE.replace('"cuda"', "f\"{'cuda'}\""))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
+    assert read(clone) == PATCHED
+    ways = []
+    for _ in range(2):
+        with pytest.raises(PatchError, match="does not do what it says") as caught:
+            clone_patches.apply(trees.open_tree(clone), wanted, cache)
+        ways.append(caught.value.remedy.partition(", use the commit")[0])
+        git(clone, "reset", "-q", "--hard", "origin/main")
+    show = f"git -C {clone} show {git(upstream, 'rev-parse', 'HEAD')[:12]}:app.py"
+    correct = f"correct the patch (`{show}` shows the file that it was tried on)"
+    assert ways == [correct, f"change these places and commit that, {correct}"]
+
+
 def test_staged_work_stays_staged_over_an_update(clone: Path, upstream: Path) -> None:
     apply(clone)
     (clone / "mine.py").write_text("mine = 1\n")

@@ -79,7 +79,7 @@ def status_command(
         looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
     found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
     place = f" in {looked.folder}" if looked.folder else ""
-    error = looked.unchosen or engine.incomplete_error(found, looked.where, looked.command)
+    error = looked.unchosen or engine.incomplete_error(found, looked.where, looked.command, ways=looked.ways)
     if as_json:
         data = {
             "commit": looked.commit,
@@ -128,6 +128,8 @@ class _Looked:
     backups: tuple[Backup, ...] = ()
     finishing: str = ""
     """The words that finish a move that was cut off, or ""."""
+    ways: tuple[str, ...] = ()
+    """What helps where a patch fails."""
 
     @property
     def where(self) -> str:
@@ -198,6 +200,7 @@ def _look(
             backups=move.backups(tree),
             finishing=move.finishing_words(tree),
             unchosen=clone_patches.unchosen(tree, wanted, commit),
+            ways=clone_patches.ways_on(tree, wanted, commit, patched),
         )
     if added or left_out:
         raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")
@@ -294,7 +297,8 @@ def diff_command(
 
     looked = _look(app, profile, file, added, left_out, source, revision, catalogue, "diff")
     changes = looked.patched.changes
-    incomplete = engine.incomplete_error(looked.patched, looked.where, looked.command, so="so the diff is not complete")
+    so = "so the diff is not complete"
+    incomplete = engine.incomplete_error(looked.patched, looked.where, looked.command, ways=looked.ways, so=so)
     error = looked.unchosen or incomplete
     if as_json:
         return _output.succeed("patch diff", {"commit": looked.commit, "diff": diff(changes)}, error)

@@ -105,7 +105,7 @@ def require_complete(patched: Patched, where: str) -> None:
 
 
 def incomplete_error(
-    patched: Patched, where: str, command: str = "", *, so: str = "so nothing was changed"
+    patched: Patched, where: str, command: str = "", *, ways: Iterable[str] = (), so: str = "so nothing was changed"
 ) -> PatchError | None:
     """Say in one error which required patches could not do what they say, and what came of it; None where all could.
 
@@ -113,6 +113,7 @@ def incomplete_error(
         patched: the result.
         where: app and commit, for the message.
         command: what was run, if it takes `--without ID`, which leaves a patch out.
+        ways: what else helps there, a clause each.
         so: what came of it.
     """
     wrong = {name: texts for name, texts in _reasons(patched).items() if name not in patched.advisory}
@@ -120,8 +121,7 @@ def incomplete_error(
         return None
     if command:  # in a clone of the user's; else at the commit that the catalogue names
         without = " ".join([command, *(f"--without {name}" for name in wrong)])
-        remedies = ["change these places in the clone", "use the commit that the patches were written for"]
-        remedies.append("correct the patch")
+        remedies = [*ways]
         remedies.append(f"go on without {'it' if len(wrong) == 1 else 'them'}: `{without}`")
     else:
         remedies = ["correct the patch", "leave it out (one of a shared set by `without` in [app] of app.toml)"]

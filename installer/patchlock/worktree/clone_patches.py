@@ -102,7 +102,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
         raise error
-    if wrong := engine.incomplete_error(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command):
+    where, ways = f"{wanted.name} at {upstream[:12]} in {tree.root}", ways_on(tree, wanted, upstream, patched)
+    if wrong := engine.incomplete_error(patched, where, command, ways=ways):
         raise _beside_git(tree, wrong)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
@@ -291,6 +292,24 @@ def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
     which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else of_file
     choice = "".join([f" --with {name}" for name in wanted.chosen] + [f" --without {name}" for name in wanted.skipped])
     return f"patchlock patch {name} {which} --source {command_lines.quoted(str(tree.root))}{choice}"
+
+
+def ways_on(tree: Tree, wanted: PatchSet, upstream: CommitId, patched: Patched) -> tuple[str, ...]:
+    """Say what helps where patches fail, besides going on without them, a clause each; and which file was read.
+
+    That is no file of the user's where he has commits on the one that is patched, or has not committed what he changed.
+    """
+    wrong = engine.incomplete(patched)
+    paths = sorted({wanted.directory / one.path for one in patched.outcomes if one.patch in wrong and one.path})
+    change = ("change these places" + (" and commit that" if tree.is_clone else ""),)
+    if not tree.is_clone or not paths:
+        return (*change, "correct the patch")
+    show = command_lines.joined(["git", "-C", str(tree.root), "show", f"{upstream[:12]}:{paths[0]}"])
+    return (
+        *(change if upstream == manifest.head_of(tree) else ()),
+        f"correct the patch (`{show}` shows the file that it was tried on)",
+        "use the commit that the patches were written for",
+    )
 
 
 def by_meaning(
