@@ -183,6 +183,43 @@ def test_own_patch_is_lost_where_a_merge_has_left_another_line(clone: Path, upst
     assert apply(fresh, _own(fresh)).lost == ()
 
 
+def _of_plain_values(folder: Path) -> PatchSet:
+    """Give patches of a fork that write a value too common to be known again."""
+    plain = CHOOSE.replace('"choose()"', "'\"cpu\"'")
+    texts = {name: plain.replace("**/*.py", f"{name}.py") for name in ("app", "a", "b", "c")}
+    return dataclasses.replace(WANTED, origin=str(folder.resolve() / "patches.toml"), patches=patches(**texts))
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+@pytest.mark.parametrize(
+    ("side", "is_whole", "written"),
+    [("theirs", False, ("a.py", "app.py", "b.py")), ("ours", False, ()), ("ours", True, ())],
+    ids=["theirs", "ours", "ours-alone"],
+)
+def test_merge_that_took_one_side_of_files_leaves_the_patches_in_the_others(
+    clone: Path, upstream: Path, is_fresh: bool, side: str, is_whole: bool, written: tuple[str, ...]
+) -> None:
+    commit(upstream, a=FILE, b=FILE, c=FILE)
+    git(clone, "pull", "-q")
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    apply(clone, _of_plain_values(clone))
+    commit(clone)
+    theirs = FILE.replace("line4 = 4", "line4 = 44")
+    commit(upstream, app=theirs, a=theirs, b=theirs, other="x = 2\n")
+    git(clone, "fetch", "-q")
+    git(clone, "merge", "-q", *(["-s", side] if is_whole else ["-X", side]), "-m", "merge", "origin/main")
+    folder = clone
+    if side == "theirs":
+        git(clone, "checkout", "-q", "origin/main", "--", "app.py", "a.py", "b.py")
+        git(clone, "commit", "-q", "--amend", "-m", "merge")
+    if is_fresh:
+        folder = clone.parent / "fresh"
+        git(clone.parent, "clone", "-q", str(clone), str(folder))
+    done = apply(folder, _of_plain_values(folder))
+    assert (done.lost, tuple(map(str, done.moved.written))) == ((), written)
+    assert {one.patch: one.kind.value for one in done.outcomes}["c"] in {"needed", "already ours"}
+
+
 def test_patch_that_only_the_last_commit_has_is_taken_back_by_an_edit(clone: Path) -> None:
     commit(clone, app=PATCHED)
     (clone / "app.py").write_text(FILE)

@@ -50,6 +50,15 @@ class KnownVersions:
         if behind is not None:
             before, last = _tree_merge.merge_commits(tree, last, start, behind), behind
         is_pulled = pulled != last and trees.is_ancestor(repository, last, pulled)
+        if is_pulled and where is not None and where.head is not None and not where.unfinished:
+            is_in = trees.is_ancestor(repository, pulled, where.head)
+            head = trees.everything(repository, where.head if is_in else None)
+            # Where a commit of his on top of upstream's newer one has what stood before, he has chosen that himself.
+            chosen = {p: now.get(p) for p, e in head.items() if e == before.get(p) != now.get(p) != origin.get(p)}
+            before, origin = (
+                {path: one for path, one in {**state, **chosen}.items() if one is not None}
+                for state in (before, origin)
+            )
         return cls(before=before, pulled=now, origin=origin, joined=joined, start=start, is_pulled=is_pulled)
 
     def renamed(self, renames: Mapping[PurePosixPath, PurePosixPath]) -> KnownVersions:

@@ -10,7 +10,7 @@ from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patch
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS
-from patchlock.worktree import _branch_state, _snapshot, move, trees
+from patchlock.worktree import _branch_state, _merge, _snapshot, move, trees, upstream_files
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_files import PatchSet
@@ -64,6 +64,8 @@ def _in_tree(
     evaluator: Evaluator,
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
+    if outcome.kind is OutcomeKind.GONE:
+        return _of_older_version(tree, wanted, outcome, evaluator)
     if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return _drifted_in_commit(tree, wanted, outcome, evaluator)
     path = wanted.directory / outcome.path
@@ -99,6 +101,26 @@ def _taken_back(tree: Tree, wanted: PatchSet, outcome: Outcome, path: PurePosixP
     return edited_file.outcome_drifted(outcome, problems[0])
 
 
+def _of_older_version(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
+    """Say of a patch of the user's own that finds nothing whether his file has what it makes of an older version.
+
+    What it writes may be too common to be known again in the file alone.
+    """
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    paths = map(PurePosixPath, patch.paths if tree.is_clone and not wanted.profile else ())
+    for path in (path for path in paths if trees.read(tree, wanted.directory / path) is not None):
+        place = wanted.directory / path
+        present = _snapshot.stored(tree, [place])[place] or b""
+        for older in upstream_files.versions(tree, place, "HEAD"):
+            for chosen in ((patch,), wanted.patches):
+                made = engine.apply(chosen, {path: older}, evaluator=evaluator)
+                is_done = any(one.patch == patch.id and one.kind in APPLIED for one in made.outcomes)
+                after = next((change.after for change in made.changes if change.path == path), None)
+                if is_done and after is not None and _merge.has(tree.repository, place, present, older, after):
+                    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, path=path, detail="")
+    return outcome
+
+
 def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
     """Say of a patch that is refused as a commit of the user's has it in an edited form what it is where he made it."""
     if outcome.path is None or outcome.kind is not OutcomeKind.AMBIGUOUS or not tree.is_clone:
@@ -114,9 +136,12 @@ def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator
 
 
 def drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Report what was found in upstream, but where the user's edits took something back or need the patch."""
+    """Report what was found in upstream, but where the user's edits took something back, have it or need the patch."""
     pairs = zip(patched.outcomes, outcomes, strict=True)
     told = f"{WITH_EDITS}: "
     return tuple(
-        now if now.kind is OutcomeKind.DRIFTED or now.detail.startswith(told) else found for found, now in pairs
+        now
+        if now.kind is OutcomeKind.DRIFTED or found.kind is OutcomeKind.GONE or now.detail.startswith(told)
+        else found
+        for found, now in pairs
     )

@@ -126,7 +126,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, is_done=True)
     is_users = is_there and tree.is_clone
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
-    idle = _own_idle(wanted, patched)
+    idle = _own_idle(wanted, outcomes, patched.advisory)
     head = commit_of(tree.repository, "HEAD") if is_users else None
     is_forks = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
     lost = tuple(patch.id for patch in idle if is_forks or (known and patch.id in _once_there(known)))
@@ -192,11 +192,11 @@ def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:
     return {wanted.directory / one.path for one in before if one.path is not None and one.patch not in stay}
 
 
-def _own_idle(wanted: PatchSet, patched: Patched) -> tuple[Patch, ...]:
+def _own_idle(wanted: PatchSet, outcomes: Iterable[Outcome], advisory: Collection[str]) -> tuple[Patch, ...]:
     """Give the required patches of the user's own, those of a file, that find nothing: their edit may not be there."""
     if wanted.profile:
         return ()
-    gone = {outcome.patch for outcome in patched.outcomes if outcome.kind is OutcomeKind.GONE} - patched.advisory
+    gone = {outcome.patch for outcome in outcomes if outcome.kind is OutcomeKind.GONE}.difference(advisory)
     return tuple(one for one in wanted.patches if one.id in gone and one.op_name not in REMOVING_OPS)
 
 
@@ -251,7 +251,7 @@ def _patched(
 
 def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
     """Refuse to judge a fork's own patches, all of which it may have committed, without the commits before those."""
-    idle = {patch.id for patch in _own_idle(wanted, patched)}
+    idle = {patch.id for patch in _own_idle(wanted, patched.outcomes, patched.advisory)}
     if not idle or not _committed_patches.lacks_commits(tree, wanted):
         return
     raise UpstreamError(

@@ -218,13 +218,22 @@ def replaced_commits(
 
 def _other_versions(tree: Tree, base: CommitId, commit: CommitId, path: PurePosixPath) -> list[bytes]:
     """Read a file as upstream's newest commits that changed it found it, and as those that a fork lacks left it."""
+    return versions(tree, path, base) + versions(tree, path, "--remotes", "--not", commit, as_left=True)
+
+
+def versions(tree: Tree, path: PurePosixPath, *commits: str, as_left: bool = False) -> list[bytes]:
+    """Read a file as the newest commits that changed it found it, or as they left it.
+
+    Args:
+        tree: the clone.
+        path: of the file.
+        commits: where to begin, as `git log` takes it.
+        as_left: after each commit, not before it.
+    """
     form = (f"--max-count={_VERSIONS}", "--raw", "--no-abbrev", "--no-renames", "--format=")
-    names: dict[str, None] = {}
-    for side, asked in ((2, [base]), (3, ["--remotes", "--not", commit])):
-        listed = git("log", *form, *asked, "--", str(path), repository=tree.repository).text.splitlines()
-        names |= dict.fromkeys(
-            row[side] for row in map(str.split, listed) if len(row) > 3 and row[0].startswith(":100")
-        )
+    listed = git("log", *form, *commits, "--", str(path), repository=tree.repository).text.splitlines()
+    rows = (row.split() for row in listed if row.startswith(":100"))
+    names = dict.fromkeys(row[3 if as_left else 2] for row in rows if len(row) > 3)
     return list(blobs(tree.repository, names, must=False).values())
 
 
