@@ -291,7 +291,7 @@ def test_other_layout_of_what_the_patches_write_is_called_no_edit(clone: Path, p
     assert patchlock("patch", "apply", *options).returncode == 0
     file = clone / "app.py"
     for old, new, told in (
-        ("first = 1\n", "first  =  1 \n", "app.py has what the patches write in another layout, which is kept"),
+        ("first = 1\n", "first  =  1 \n", "app.py has what the patches write with other white space, which is kept"),
         ("first  =  1 \n", "first = 2\n", "your edits are kept in app.py"),
     ):
         file.write_text(file.read_text().replace(old, new))

@@ -495,8 +495,8 @@ def _kept(tree: Tree, moved: Moved) -> str:
     lost = ", but for those of the warning" if moved.replaced else ""
     told = f"; your edits are kept in {', '.join(map(str, kept))}{lost}" if kept else ""
     if moved.layout:
-        verb = "has" if len(moved.layout) == 1 else "have"
-        told += f"; {', '.join(map(str, moved.layout))} {verb} what the patches write in another layout, which is kept"
+        names, verb = ", ".join(map(str, moved.layout)), "has" if len(moved.layout) == 1 else "have"
+        told += f"; {names} {verb} what the patches write with other white space, which is kept"
     if moved.unstaged:
         verb = "is" if len(moved.unstaged) == 1 else "are"
         names = command_lines.joined(map(str, moved.unstaged))

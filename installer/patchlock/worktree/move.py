@@ -220,7 +220,7 @@ def move(
 
 
 def _in_other_layout(tree: Tree, plan: Plan, snapshot: Snapshot, goal: Goal) -> tuple[PurePosixPath, ...]:
-    """Name the joined files that have what the patches write in another layout, and nothing else of their own."""
+    """Name the joined files that have what the patches write with other white space, and nothing else of their own."""
     upstream = trees.upstream_of(tree.repository, goal.target)
     before, after = (trees.everything(tree.repository, commit) for commit in (upstream, goal.target))
     names = {path: plan.upstreams_name(path) for path in plan.merged}
