@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ import fidelity
 
 from patchlock.model.text_files import encode
 
+CLONES = os.environ.get("PATCHLOCK_UPSTREAMS", "")
+"""Read here: the guards of each test take the variable away."""
 FILES = {
     "requirements.txt": "# c\r\nnumpy >= 1 ; os_name=='nt'  # why\r\ntorch>=2.1+cu118\r\n-r other.txt\r\nb @ https://h/b.zip\r\n",
     "a/constraints.in": "numpy==1 \\\n    --hash=sha256:00\n",
@@ -87,5 +90,6 @@ def test_damage_is_a_failure(
 
 
 @pytest.mark.upstream
-def test_real_clones() -> None:
+def test_real_clones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHLOCK_UPSTREAMS", CLONES)
     assert fidelity.main([]) == 0
