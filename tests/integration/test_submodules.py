@@ -125,10 +125,25 @@ def test_a_bundle_brings_submodules_where_nothing_can_be_reached(
     assert done.returncode == 0, done.stderr
     for folder in (public, tmp_path / "tones", tmp_path / "inner"):
         folder.rename(folder.with_name(f"{folder.name}-gone"))
-    elsewhere = {"PATCHLOCK_HOME": str(tmp_path / "other-home"), "PATCHLOCK_CACHE": str(tmp_path / "other-cache")}
+    elsewhere = {"PATCHLOCK_HOME": str(tmp_path / "other-home"), "PATCHLOCK_CACHE_DIR": str(tmp_path / "other-cache")}
     done = patchlock("install", "mini", "--from", str(file), env=elsewhere)
     assert done.returncode == 0, done.stderr
     assert patchlock("run", "mini", env=elsewhere).stdout == "computed on cpu 2\n"
+
+    # What it brought is found as if it had been downloaded.
+    for command in (
+        "plan mini",
+        "patch diff mini",
+        "patch status mini",
+        "export mini --format cyclonedx",
+        f"bundle mini -o {tmp_path / 'again.bundle'}",
+        "install mini --reinstall",
+    ):
+        done = patchlock(*command.split(), env=elsewhere)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    assert patchlock("run", "mini", env=elsewhere).stdout == "computed on cpu 2\n"
+    done = patchlock("update", "mini", env=elsewhere)
+    assert (done.returncode, "\nerror[upstream]: " in done.stderr) == (1, True), "what is newest, only upstream knows"
 
 
 def test_a_clone_of_the_users_keeps_its_submodules(

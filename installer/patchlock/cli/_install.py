@@ -622,8 +622,8 @@ def _update(
     has_models = False
     if opened is not None:
         request, has_models = opened.take(request, progress)
-        source = request.source
-    if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
+        request = dataclasses.replace(request, revision=opened.revision(request))
+    elif revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
     if has_models:

@@ -225,12 +225,12 @@ def _of_another(file: Path, what: str, remedy: str) -> BundleError:
 
 
 def take(request: Request, file: Path, header: BundleHeader, progress: Progress) -> tuple[Request, bool]:
-    """Look at a bundle whole, then bring its pieces to where an install of the request looks for them.
+    """Look at a bundle whole, then bring its pieces to where an install looks for them, as if it had downloaded them.
 
     Nothing that the catalogue's lock has no use for is taken, whatever the manifest says.
 
     Returns:
-        The request, which takes upstream and archives from the bundle; and whether it has models.
+        The request, which takes archives of overlays from the bundle; and whether it has models.
 
     Raises:
         BundleError: something about the bundle is not right; nothing was touched.
@@ -241,12 +241,13 @@ def take(request: Request, file: Path, header: BundleHeader, progress: Progress)
         manifest = bundles.require_whole(file)
         places, carried = _places(request, lock, file, manifest)
         bundles.extract(file, places)
+        upstream_cache.fetch_bundle(request.app, places[_UPSTREAM], request.cache)
+        places[_UPSTREAM].unlink()
         models.name_carried(request, carried, progress.note)
         progress.say(f"{len(manifest.pieces)} pieces, each with its sha256")
     unpublished = {one.filename for one in overlays.wanted(request) if not one.sha256}
     archives = tuple(place for place in places.values() if place.name in unpublished)
-    source = str(places[_UPSTREAM])
-    return dataclasses.replace(request, source=source, archives=(*request.archives, *archives)), bool(carried)
+    return dataclasses.replace(request, archives=(*request.archives, *archives)), bool(carried)
 
 
 def _places(

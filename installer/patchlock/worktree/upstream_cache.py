@@ -138,10 +138,13 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
         if isinstance(app.upstream, EmbeddedUpstream) and source is None:
             commit = _embed(app, app.upstream, catalogue, repository, lock)
             if revision not in {None, "HEAD", commit}:
-                raise UpstreamError(
-                    f"the embedded upstream of {app.name} has the one commit {commit[:12]}, not {revision}",
-                    remedy="leave --commit out",
-                )
+                known = _at_hand(repository, revision or "")  # brought by a bundle
+                if known is None:
+                    raise UpstreamError(
+                        f"the embedded upstream of {app.name} has the one commit {commit[:12]}, not {revision}",
+                        remedy="leave --commit out",
+                    )
+                commit = known
         else:
             commit = _take(app, repository, source, revision, lock)
             if git("ls-tree", "-r", "--name-only", commit, repository=repository, allowed=(0, 128)).returncode:
@@ -159,6 +162,33 @@ def is_at_hand(app: App, cache: Path) -> bool:
     commit = app.upstream.commit
     wanted = joined_ref(commit, app.submodules) if app.submodules else commit
     return isinstance(app.upstream, EmbeddedUpstream) or (_is_whole(repository) and _has(repository, wanted))
+
+
+def fetch_bundle(app: App, file: Path, cache: Path) -> None:
+    """Bring all that a git bundle of `write_bundle` has into the cache, where `fetch` finds it.
+
+    Args:
+        app: whose upstream it has.
+        file: the git bundle.
+        cache: our cache folder.
+
+    Raises:
+        UpstreamError: git cannot read it.
+    """
+    repository = cache / "upstreams" / f"{app.name}.git"
+    joined = "refs/patchlock/joined/*"
+    with file_lock.hold(cache / "upstreams" / f"{app.name}.lock", wait=600) as lock:
+        _init(repository, lock)
+        refspecs = ("+refs/heads/*:refs/remotes/origin/*", f"+{joined}:{joined}")
+        try:
+            git(*_QUIETLY, "--", str(file.resolve()), *refspecs, repository=repository, keep_open=[lock])
+        except CommandFailedError as error:
+            raise UpstreamError(
+                f"git cannot read the upstream of {app.name} in the bundle",
+                where=str(file),
+                remedy="make the bundle again with `patchlock bundle`",
+                evidence=error.evidence[:1],
+            ) from error
 
 
 def join(snapshot: Snapshot, app: App, source: str | None) -> Snapshot:
@@ -253,8 +283,8 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
     from patchlock.model.app import GitUpstream
 
     wanted = revision or app.upstream.commit
-    if revision is None and _has(repository, wanted):
-        return CommitId(wanted)
+    if known := _at_hand(repository, wanted):
+        return known
     place = source or (app.upstream.url if isinstance(app.upstream, GitUpstream) else "")
     address = absolute_address(place)
     _fetch(app, repository, address, ("+refs/heads/*:refs/remotes/origin/*",), place, lock)
@@ -307,9 +337,6 @@ def _joined(repository: Path, commit: CommitId, place: str, wanted: Sequence[Sub
     ref = joined_ref(commit, [one.path for one in wanted])
     if not wanted or commit_of(repository, ref):
         return commit_of(repository, ref) or commit
-    if Path(absolute_address(place)).is_file():  # a bundle of ours has it whole
-        git(*_QUIETLY, "--", absolute_address(place), f"+{ref}:{ref}", repository=repository, keep_open=[lock])
-        return CommitId(git("rev-parse", ref, repository=repository).text)
     seconds = git("show", "-s", "--format=%ct", commit, repository=repository).text
     message = b"".join(b"%s at %s\n" % (os.fsencode(str(one.path)), one.commit.encode()) for one in wanted)
     stream = [
@@ -573,6 +600,11 @@ def _list_remote(address: str, words: tuple[str, ...], wrong: str) -> str:
             remedy="check the address and the connection",
             evidence=error.evidence[:1],
         ) from error
+
+
+def _at_hand(repository: Path, revision: str) -> CommitId | None:
+    """Look up the commit that a whole id names: what a branch means, only upstream knows."""
+    return commit_of(repository, revision) if _OBJECT.fullmatch(revision) else None
 
 
 def _has(repository: Path, commit: str) -> bool:
