@@ -56,6 +56,20 @@ def test_uv_and_pip_install_the_pylock_of_a_lock(locked: World, face: Face, tmp_
         }
 
 
+def test_pylock_names_the_files_of_a_folder_where_that_is_the_mirror(
+    locked: World, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_FIND_LINKS", str(locked.wheels))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
+    done = face("export", "mini", "--format", "pylock")
+    assert done.returncode == 0, done.stderr
+    places = [package.wheels[0].url for package in Pylock.from_dict(tomllib.loads(done.stdout)).packages if package.wheels]
+    assert places == [
+        (locked.wheels / f"{name}-py3-none-any.whl").as_uri() for name in ("alpha-1.0", "beta-1.5", "gamma-2.0")
+    ]
+
+
 def test_pylock_of_another_platform_is_refused_by_installers(locked: World, face: Face, tmp_path: Path) -> None:
     other = "windows-amd64" if HERE.os != "windows" else "linux-x86_64"
     assert face("export", "mini", "--platform", other, "--format", "pylock", "-o", "pylock.toml").returncode == 0

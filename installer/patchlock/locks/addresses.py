@@ -29,12 +29,12 @@ def locate(
 ) -> Mapping[NormalizedName, Located]:
     """Find the address of the one file of each distribution, by its sha256.
 
-    Files that carry an address in the lock keep it; all others are asked of the machine's default index, all at once.
+    Files that carry an address in the lock keep it; all others are asked of the machine's index, all at once.
 
     Args:
         lock: the lock.
         platform: the one it is for.
-        installing: whether the files are fetched now, so that further indexes of the machine are welcome, as to uv.
+        installing: whether further indexes and folders of the machine are welcome, as to an install.
         timeout: seconds that the index may take; None waits for ever.
 
     Raises:

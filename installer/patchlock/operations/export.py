@@ -25,7 +25,7 @@ from patchlock.patches import engine, outcomes, targets
 
 
 def as_pylock(request: Request) -> str:
-    """Write the lock as PEP 751, with the addresses of this machine's index.
+    """Write the lock as PEP 751, with the addresses of this machine's indexes and folders.
 
     Raises:
         LockMissingError: there is no lock.
@@ -43,7 +43,7 @@ def as_pylock(request: Request) -> str:
             "on each machine",
             remedy=f"take the lock itself: `{make}`",
         )
-    return pylock.document(lock, request.platform, addresses.locate(lock, request.platform))
+    return pylock.document(lock, request.platform, addresses.locate(lock, request.platform, installing=True))
 
 
 def as_cyclonedx(request: Request) -> str:
