@@ -49,7 +49,7 @@ def there(locked: World, patchlock: Patchlock, tmp_path: Path) -> Callable[..., 
     return lambda *words: patchlock(*words, env=env)
 
 
-def _rewrite(bundle: Path, change: Callable[[Members], None], *, lists: bool = False) -> None:
+def rewrite(bundle: Path, change: Callable[[Members], None], *, lists: bool = False) -> None:
     """Change the members, and the manifest too where somebody is thorough."""
     with tarfile.open(bundle) as archive:
         members = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
@@ -167,7 +167,7 @@ def test_changed_bundle_is_refused_and_nothing_is_touched(
     says: str,
     lists: bool,
 ) -> None:
-    _rewrite(bundle, change_members, lists=lists)
+    rewrite(bundle, change_members, lists=lists)
     done = there("install", "mini", "--from", str(bundle))
     assert done.returncode == 1
     assert "error[bundle]: the bundle was not used: " in done.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -11,11 +13,12 @@ from pathlib import Path
 
 import pytest
 import uv
-from conftest import ROOT, Said
+from conftest import ROOT, Patchlock, Said
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from miniature import World
 from packaging.pylock import Pylock
+from test_bundle import rewrite
 
 from patchlock.hardware.probes import probe
 from patchlock.model.lockfile import parse
@@ -64,7 +67,9 @@ def test_pylock_names_the_files_of_a_folder_where_that_is_the_mirror(
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
     done = face("export", "mini", "--format", "pylock")
     assert done.returncode == 0, done.stderr
-    places = [package.wheels[0].url for package in Pylock.from_dict(tomllib.loads(done.stdout)).packages if package.wheels]
+    places = [
+        package.wheels[0].url for package in Pylock.from_dict(tomllib.loads(done.stdout)).packages if package.wheels
+    ]
     assert places == [
         (locked.wheels / f"{name}-py3-none-any.whl").as_uri() for name in ("alpha-1.0", "beta-1.5", "gamma-2.0")
     ]
@@ -203,6 +208,25 @@ def test_profile_of_another_machine_is_exported_with_its_platform(locked: World,
     refused = '\n[[refused]]\nprofile = "far"\nwhy = "no wheels"\nsource = "tests"\n'
     locked.app.write_text(locked.app.read_text() + refused)
     assert face(*export).stderr == "error[refused]: mini cannot run on far on windows-amd64: no wheels (tests)\n"
+
+
+def test_dockerfile_and_compose_name_the_command_that_writes_them(
+    locked: World, face: Face, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    made = patchlock("bundle", "mini", "--platform", "linux-x86_64", "-o", "my mini.bundle")
+    assert made.returncode == 0, made.stderr
+    rewrite(tmp_path / "my mini.bundle", lambda members: members.update({"tool/patchlock.whl": b""}), lists=True)
+    pair = ("export", "mini", "--platform", "linux-x86_64", "--catalogue", str(locked.catalogue))
+    for words in (
+        ("--format", "dockerfile", "--from", "my mini.bundle", "--base", "corp.test/python:3.11"),
+        ("--format", "dockerfile"),
+        ("--format", "compose"),
+    ):
+        text = face(*pair, *words).stdout
+        named = re.findall(r"^# `patchlock (export .+)`\.$", text, re.MULTILINE)
+        assert face(*shlex.split(named[0])).stdout == text
+        assert all(face(*shlex.split(one)).returncode == 0 for one in named[1:])
+    assert (tmp_path / "Dockerfile").is_file(), "of the file of compose"
 
 
 def test_matrix_lists_what_a_change_concerns(locked: World, face: Face) -> None:

@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -274,14 +275,24 @@ def test_dockerfile_ends_as_another_user_in_the_folder_of_the_app() -> None:
         ("WORKDIR", "/app/apps/tts-service"),
         ("ENTRYPOINT", json.dumps(list(CATALOGUE.app("tts-service").launch.command))),
     ]
-    assert {word for word, _ in steps} <= {"FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "EXPOSE", "ENTRYPOINT"}
+    assert {word for word, _ in steps} <= {
+        "ARG",
+        "FROM",
+        "RUN",
+        "COPY",
+        "ENV",
+        "USER",
+        "WORKDIR",
+        "EXPOSE",
+        "ENTRYPOINT",
+    }
 
 
 def test_dockerfile_takes_an_embedded_upstream_from_the_catalogue() -> None:
     text = _dockerfile("demo", "linux-aarch64")
     assert ("COPY", "patches/demo/upstream /app") in _instructions(text)
     assert "git init" not in text
-    assert "FROM --platform=linux/arm64 python:3.11-slim AS source" in text
+    assert "ARG TOOLS=python:3.11-slim\nFROM --platform=linux/arm64 ${TOOLS} AS source" in text
 
 
 def test_dockerfile_keeps_the_words_of_a_value() -> None:
@@ -333,6 +344,31 @@ def test_dockerfile_says_which_base_is_a_name_that_moves() -> None:
     assert "moves" in _dockerfile("demo")
     assert "moves" not in fixed
     assert f"FROM --platform=linux/amd64 rocm:7@sha256:{A}\n" in fixed
+
+
+def test_build_on_a_base_makes_sure_of_its_python() -> None:
+    arguments = (CATALOGUE.app("demo"), CATALOGUE.profile("cpu"), LINUX, LOCK)
+    for bundle in (None, dockerfile.ImageBundle(file="mini.bundle", sha256=A)):
+        text = dockerfile.document(*arguments, file="l", sha256=A, base="corp.test/python:3.12", bundle=bundle)
+        stage = text[text.index(" AS environment") :]
+        assert re.findall(r"^FROM \S+ (\S+)", text, re.MULTILINE) == ["${TOOLS}", *["corp.test/python:3.12"] * 2]
+        code = shlex.split(re.search(r"python -c (.+) \\\n", stage)[1])[0]  # type: ignore[index]
+        here = ".".join(map(str, sys.version_info[:2]))
+        for version, told in ((here, ""), ("2.7", "the lock is for Python 2.7\n")):
+            command = [sys.executable, "-c", code.replace(LOCK.provenance.python, version)]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (bool(told), told)
+    assert "python -c" not in _dockerfile("demo")
+
+
+def test_a_mirror_is_named_to_the_build_and_not_to_the_image() -> None:
+    first, environment, image = _dockerfile("demo").split("\nFROM ")[1:]
+    assert [line for line in first.splitlines() if line.startswith("ARG ")] == [
+        "ARG PIP_INDEX_URL",
+        "ARG UV_DEFAULT_INDEX",
+    ]
+    assert "ARG UV_DEFAULT_INDEX\n" in environment
+    assert "ARG " not in image
 
 
 def test_dockerfile_has_cudnn_from_the_lock_and_says_so() -> None:
@@ -412,7 +448,7 @@ def test_compose_gives_the_devices_of_the_back_end(profile: str, keys: set[str])
     app = CATALOGUE.app("xtts-webui")
     text = dockerfile.compose(app, CATALOGUE.profile(profile), LINUX, LOCK)
     made = f"patchlock export xtts-webui --profile {profile} --platform linux-x86_64 --format dockerfile -o Dockerfile"
-    assert f"# It builds the image from the file of `{made}`.\n" in text
+    assert f"which this writes, if need be with --from or --base:\n# `{made}`.\n" in text
     service = YAML(typ="safe").load(text)["services"]["xtts-webui"]
     assert set(service) == {"image", "build", "init", "ports", *keys}
     assert service["ports"] == ["127.0.0.1:8010:8010"]

@@ -34,7 +34,12 @@ _HEAD = rb'# `patchlock export |^created-by = "patchlock"|"name": "patchlock"'
     required=True,
     help="pylock: PEP 751. cyclonedx: an SBOM, 1.6 as JSON. dockerfile: builds the app for Linux. compose: runs that.",
 )
-@click.option("--base", default="", metavar="IMAGE", help="For a Dockerfile: the image to build on, with its digest.")
+@click.option(
+    "--base",
+    default="",
+    metavar="IMAGE",
+    help="For a Dockerfile: the image that the app is installed and runs on, with its digest.",
+)
 @click.option(
     "--from",
     "bundle",
@@ -76,15 +81,16 @@ def export_command(
     if target is not None and shape == "pylock":
         _require_name(target)
     request = _options.pair_request(catalogue, app, profile, platform, source=source)
+    options = _output.given("from", "base", "source", "catalogue")
     match shape:
         case "pylock":
             text = export.as_pylock(request)
         case "cyclonedx":
             text = export.as_cyclonedx(request)
         case "compose":
-            text = export.as_compose(request)
+            text = export.as_compose(request, options)
         case _:
-            text = export.as_dockerfile(request, base, bundle)
+            text = export.as_dockerfile(request, base, bundle, options)
     if target is not None:
         _write(target, text)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName
@@ -65,13 +65,14 @@ def as_cyclonedx(request: Request) -> str:
     )
 
 
-def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None) -> str:
+def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None, options: Sequence[str] = ()) -> str:
     """Write how an image of the pair is built.
 
     Args:
         request: the pair.
-        base: the image to build on, "" for the usual one.
+        base: the image that the app is installed and runs on, "" for the usual one.
         bundle: a bundle of the pair, from which the image is built.
+        options: further words of the command that writes it.
 
     Raises:
         RefusedError: no image can be for that platform.
@@ -94,6 +95,7 @@ def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None) 
         packages=sorted(packages),
         bundle=_image_bundle(request, bundle) if bundle is not None else None,
         is_in_checkout=location.is_bundled(root := request.catalogue.root) or (root / "installer").is_dir(),
+        options=options,
     )
     if bundle is None:
         _upstream(request, lock)  # proves that the build can do it
@@ -113,15 +115,19 @@ def _image_bundle(request: Request, file: Path) -> dockerfile.ImageBundle:
     return dockerfile.ImageBundle(file=file.name, sha256=atomic_files.sha256(file))
 
 
-def as_compose(request: Request) -> str:
+def as_compose(request: Request, options: Sequence[str] = ()) -> str:
     """Write how the image of the pair is built and run by `docker compose`.
+
+    Args:
+        request: the pair.
+        options: further words of the command that writes it.
 
     Raises:
         RefusedError: no image can be for that platform.
         LockMissingError: there is no lock.
     """
     lock, _ = _lock(request)
-    return dockerfile.compose(request.app, request.profile, request.platform, lock)
+    return dockerfile.compose(request.app, request.profile, request.platform, lock, options)
 
 
 def applied(request: Request, upstream: Upstream) -> tuple[AppliedPatch, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.model import build_constraints, telemetry
+from patchlock.model.addresses import without_secrets
 from patchlock.model.app import App, EmbeddedUpstream, joined_ref
 from patchlock.model.errors import RefusedError
 from patchlock.model.fits import Platform
@@ -61,6 +62,7 @@ def document(
     packages: Sequence[str] = (),
     bundle: ImageBundle | None = None,
     is_in_checkout: bool = True,
+    options: Sequence[str] = (),
 ) -> str:
     """Write the Dockerfile; its build context is a checkout of patchlock, another catalogue, or a bundle's folder.
 
@@ -71,11 +73,13 @@ def document(
         lock: what is installed.
         file: the lockfile, as a POSIX path from the context.
         sha256: of that file; another one is refused by the build.
-        base: the image to build on; it has the profile's Python as `python`. Default: Python's own image.
+        base: the image that the app is installed and runs on; it has the lock's Python as `python`, which the build
+            makes sure of. Default: Python's own image.
         packages: of Debian, that the app needs.
         bundle: takes the place of the checkout, of upstream and of the indexes: no step but that of the packages asks
             a network.
         is_in_checkout: whether the catalogue is that of a checkout of patchlock, which the build needs, too.
+        options: further words of the command that writes it.
 
     Raises:
         RefusedError: no image can be for that platform.
@@ -83,19 +87,20 @@ def document(
     require_linux(platform)
     target = _PLATFORM[platform.machine]
     sdists = [package.name for package in lock.packages if package.why.endswith("sdist")]
+    python = [_python_check(lock.provenance.python)] if base else []
     # Where nothing can be installed, the image that has compilers builds.
     builder = base or f"python:{profile.python}" + ("" if sdists and bundle else "-slim")
     base = base or f"python:{profile.python}-slim"
     context = _OF_CHECKOUT if is_in_checkout else _OF_CATALOGUE
     if bundle is not None:
         context = (f"# The build context is a folder with {bundle.file}: docker build --file THIS-FILE .",)
-    head = _head(app, profile, platform, lock, base, context)
+    head = _head(app, profile, platform, lock, base, context, options)
     image = _image(app, profile, base, target, packages)
     if bundle is not None:
         source = _source_of_bundle(app, profile, lock, sha256, bundle, target)
-        return "\n".join([head, source, _environment_of_bundle(lock, sdists, builder, target), image])
+        return "\n".join([head, source, _environment_of_bundle(lock, sdists, builder, target, python), image])
     copied = _copied(file, sha256, lock)
-    environment = _environment(copied, sdists, base, target, is_patched=bool(patch_commands(lock.packages)))
+    environment = _environment(copied, sdists, base, target, python, is_patched=bool(patch_commands(lock.packages)))
     return "\n".join([head, _source(app, profile, platform, lock, file, target), environment, image])
 
 
@@ -112,12 +117,29 @@ def require_linux(platform: Platform) -> None:
         )
 
 
-def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str, context: Sequence[str]) -> str:
-    command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format dockerfile"
+def _command(app: App, profile: Profile, platform: Platform, *words: str) -> str:
+    pair = (app.name, "--profile", profile.name, "--platform", platform.name)
+    return without_secrets(shlex.join(["patchlock", "export", *pair, "--format", *words]))
+
+
+def _python_check(version: str) -> str:
+    code = f'import sys; "%s.%s" % sys.version_info[:2] == "{version}" or sys.exit("the lock is for Python {version}")'
+    return f"python -c {shlex.quote(code)}"
+
+
+def _head(
+    app: App,
+    profile: Profile,
+    platform: Platform,
+    lock: Lock,
+    base: str,
+    context: Sequence[str],
+    options: Sequence[str],
+) -> str:
     lines = [
         "# syntax=docker/dockerfile:1",
         f"# {app.name} at {lock.provenance.commit[:12]} on {profile.name} ({platform.name}). Written by",
-        f"# `{command}`.",
+        f"# `{_command(app, profile, platform, 'dockerfile', *options)}`.",
         *context,
     ]
     if "@sha256:" not in base:
@@ -147,8 +169,13 @@ def _apt(*packages: str) -> str:
 
 def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: str, target: str) -> str:
     lines = [
-        "# Upstream at its commit, patched by patchlock, whose own packages are pinned by hash too.",
-        f"FROM --platform={target} {_TOOLS} AS source",
+        "# Upstream at its commit, patched by patchlock, whose own packages are pinned by hash too. Nothing of TOOLS is",
+        "# in your image. Behind a mirror: docker build --build-arg TOOLS=IMAGE --build-arg PIP_INDEX_URL=URL",
+        "# --build-arg UV_DEFAULT_INDEX=URL.",
+        f"ARG TOOLS={_TOOLS}",
+        f"FROM --platform={target} ${{TOOLS}} AS source",
+        "ARG PIP_INDEX_URL",
+        "ARG UV_DEFAULT_INDEX",
         _apt("ca-certificates", "git"),
         "COPY lockfiles/patchlock.txt /patchlock/lockfiles/patchlock.txt",
         _run(
@@ -217,11 +244,18 @@ def _copied(file: str, sha256: Sha256, lock: Lock) -> Mapping[str, tuple[str, st
 
 
 def _environment(
-    copied: Mapping[str, tuple[str, str]], sdists: Sequence[str], base: str, target: str, *, is_patched: bool
+    copied: Mapping[str, tuple[str, str]],
+    sdists: Sequence[str],
+    base: str,
+    target: str,
+    python: Sequence[str],
+    *,
+    is_patched: bool,
 ) -> str:
     lines = [
         "# The environment: what the lock names, and nothing else; uv, from the tools above, stays outside.",
         f"FROM --platform={target} {base} AS environment",
+        "ARG UV_DEFAULT_INDEX",
     ]
     if sdists:
         lines += [f"# Compilers, as {', '.join(sdists)} may have C in them.", _apt("build-essential")]
@@ -233,6 +267,7 @@ def _environment(
         *([f"COPY --from=source {_WHEELS} {_WHEELS}"] if is_patched else []),
         *(f"COPY {file} {path}" for path, (file, _) in copied.items()),
         _run(
+            *python,
             *(f'echo "{sha256}  {path}" | sha256sum --check --status' for path, (_, sha256) in copied.items()),
             "python -m venv --without-pip /environment",
             f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}",
@@ -246,8 +281,10 @@ def _source_of_bundle(app: App, profile: Profile, lock: Lock, sha256: Sha256, bu
     name, pair = shlex.quote(bundle.file), f"{app.name} --profile {profile.name}"
     tool = f"{_PIP} --no-index --find-links /bundle/tool"
     lines = [
-        "# Everything is in the bundle; this image has git.",
-        f"FROM --platform={target} {_WITH_GIT} AS source",
+        "# Everything is in the bundle. TOOLS has git, and nothing of it is in your image; for another one:",
+        "# docker build --build-arg TOOLS=IMAGE.",
+        f"ARG TOOLS={_WITH_GIT}",
+        f"FROM --platform={target} ${{TOOLS}} AS source",
         f"COPY {json.dumps([bundle.file, '/bundle/'])}",
         _offline(
             f'echo "{bundle.sha256}  /bundle/{bundle.file}" | sha256sum --check --status',
@@ -271,7 +308,7 @@ def _source_of_bundle(app: App, profile: Profile, lock: Lock, sha256: Sha256, bu
     return "\n".join(lines) + "\n"
 
 
-def _environment_of_bundle(lock: Lock, sdists: Sequence[str], base: str, target: str) -> str:
+def _environment_of_bundle(lock: Lock, sdists: Sequence[str], base: str, target: str, python: Sequence[str]) -> str:
     options = [*_UV, *(f"--no-binary {name}" for name in sdists), "--offline --no-index", f"--find-links {_WHEELS}"]
     options += [f"--build-constraints {_BUILD}"] if lock.provenance.build_constraints else []
     lines = [
@@ -280,7 +317,11 @@ def _environment_of_bundle(lock: Lock, sdists: Sequence[str], base: str, target:
         "COPY --from=source /tools/bin/uv /tools/bin/uv",
         f"COPY --from=source {_WHEELS} {_WHEELS}",
         f"COPY --from=source {_LOCK} /bundle{_BUILD} /",
-        _offline("python -m venv --without-pip /environment", f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}"),
+        _offline(
+            *python,
+            "python -m venv --without-pip /environment",
+            f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}",
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -369,18 +410,25 @@ DEVICES: Mapping[str, Devices] = {
 """By back end; what computes on the processor needs none."""
 
 
-def compose(app: App, profile: Profile, platform: Platform, lock: Lock) -> str:
+def compose(app: App, profile: Profile, platform: Platform, lock: Lock, options: Sequence[str] = ()) -> str:
     """Write a compose.yaml for the image: built here, with its devices, reached from this computer alone.
+
+    Args:
+        app: the app.
+        profile: the kind of machine.
+        platform: where the image runs.
+        lock: what is installed.
+        options: further words of the command that writes it.
 
     Raises:
         RefusedError: no image can be for that platform.
     """
     require_linux(platform)
-    command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format"
     lines = [
         f"# {app.name} on {profile.name} ({platform.name}). Written by",
-        f"# `{command} compose`.",
-        f"# It builds the image from the file of `{command} dockerfile -o Dockerfile`.",
+        f"# `{_command(app, profile, platform, 'compose', *options)}`.",
+        "# It builds the image from the Dockerfile beside it, which this writes, if need be with --from or --base:",
+        f"# `{_command(app, profile, platform, 'dockerfile', *options, '-o', 'Dockerfile')}`.",
         "services:",
         f"  {app.name}:",
         f"    image: patchlock/{app.name}:{profile.name}-{lock.provenance.commit[:12]}",
