@@ -269,16 +269,53 @@ def test_bundle_and_another_source_do_not_go_together(bundle: Path, there: Calla
     assert "a bundle has upstream, its commit and all packages" in done.stderr
 
 
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """Make an archive as those of python-build-standalone are, of the Python that runs the tests."""
+    archive, started = tmp_path / "a python.tar.gz", tmp_path / "starts-python"
+    started.write_text(f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" "$@"\n')
+    started.chmod(0o755)
+    with tarfile.open(archive, "w:gz") as made:
+        made.add(ROOT / "installer" / "patchlock" / "py.typed", "python/lib/python3.11/site.py")
+        made.add(started, "python/bin/python3")
+    return archive
+
+
+@pytest.mark.parametrize("name", ["a python.tar.gz", "python.pkg"])
+def test_a_python_comes_out_of_a_bundle_and_onto_path(
+    locked: World, patchlock: Patchlock, python: Path, tmp_path: Path, name: str
+) -> None:
+    if name.endswith(".pkg"):
+        python.write_bytes(b"no tar file")
+        python = python.rename(tmp_path / name)
+    done = patchlock("bundle", "mini", "--python", str(python), "-o", "mini.bundle", env=_ONLINE)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.partition("\nthere:\n  ")[2].splitlines()
+    assert lines.pop().strip() == "patchlock install mini --profile tiny --from mini.bundle"
+    python.unlink()
+    script = "\n".join([*lines, "command -v python3"])
+    said = subprocess.run(["sh", "-ec", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert (tmp_path / "python" / name).is_file()
+    if name.endswith(".pkg"):
+        assert lines[1:] == ["  # unpack python/python.pkg, and put its Python on PATH"]
+    else:
+        assert said == f"{tmp_path}/python/python/bin/python3\n"
+
+
 @pytest.mark.online
-def test_bundle_with_the_tool_is_all_that_a_bare_machine_needs(patchlock: Patchlock, tmp_path: Path) -> None:
+def test_bundle_with_the_tool_is_all_that_a_bare_machine_needs(
+    patchlock: Patchlock, python: Path, tmp_path: Path
+) -> None:
     for folder in ("profiles", "patches", "lockfiles/demo"):  # a catalogue of one's own, without patchlock itself
         shutil.copytree(ROOT / folder, tmp_path / "own" / folder)
     own = {"PATCHLOCK_CATALOGUE": str(tmp_path / "own")}
     assert patchlock("trust", str(tmp_path / "own")).returncode == 0
-    made = patchlock("bundle", "demo", "--profile", "cpu", "--with-tool", "-o", "demo.bundle", env=own)
+    made = patchlock(
+        "bundle", "demo", "--profile", "cpu", "--with-tool", "--python", str(python), "-o", "demo.bundle", env=own
+    )
     assert made.returncode == 0, made.stderr
     _, _, lines = made.stdout.partition("\nthere:\n")
-    env = {"PATH": os.defpath + os.pathsep + str(Path(sys.base_prefix) / "bin"), "HOME": str(tmp_path / "other")}
+    env = {"PATH": os.defpath, "HOME": str(tmp_path / "other")}
     done = subprocess.run(["sh", "-ec", lines], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "demo is installed and verified on cpu" in done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +33,7 @@ _HEAD = rb'"patchlock-bundle": \d'
     "--python",
     "python",
     type=UserPath(exists=True, dir_okay=False),
-    help="Include this archive with a Python for the target machine; unpack it there and put it on PATH.",
+    help="Include this archive with a Python for the target machine, such as a tar file with python/bin/python3.",
 )
 @_options.edited_lock
 @_options.common
@@ -87,7 +87,7 @@ def bundle_command(
         f"{made.file}: {app} × {request.profile.name} × {request.platform.name}, {made.packages} packages, "
         f"{_output.size(made.bytes)}\n"
         f"sha256 {made.sha256}\n"
-        f"{_there(request, made.file.name, with_tool)}"
+        f"{_there(request, made.file.name, with_tool, python)}"
     )
 
 
@@ -113,16 +113,41 @@ def _require_clone() -> None:
     )
 
 
-def _there(request: Request, file: str, with_tool: bool) -> str:
-    """Say how the other machine installs from a bundle; patchlock itself may first come out of it."""
-    app, file = request.app.name, command_lines.quoted(file)
-    if not with_tool or request.platform.os == "windows":
-        return f"there: patchlock install {app} --profile {request.profile.name} --from {file}"
-    return (
-        f"there:\n  tar -xf {file} patchlock tool\n"
-        "  export UV_OFFLINE=1 UV_NO_INDEX=1 UV_FIND_LINKS=$PWD/tool PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/tool\n"
-        f"  ./patchlock/install.sh {app} --from {file}"
-    )
+def _there(request: Request, file: str, with_tool: bool, python: Path | None) -> str:
+    """Say how the other machine installs from a bundle; a Python and patchlock itself may first come out of it."""
+    app, file, is_windows = request.app.name, command_lines.quoted(file), request.platform.os == "windows"
+    lines = [f"patchlock install {app} --profile {request.profile.name} --from {file}"]
+    folders = []
+    if with_tool and not is_windows:
+        folders = ["patchlock", "tool"]
+        lines = [
+            "export UV_OFFLINE=1 UV_NO_INDEX=1 UV_FIND_LINKS=$PWD/tool PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/tool",
+            f"./patchlock/install.sh {app} --from {file}",
+        ]
+    if python is not None:
+        folders.append("python")
+        lines = [*_python_on_path(python, is_windows=is_windows), *lines]
+    if folders:
+        lines = [f"tar -xf {file} {' '.join(folders)}", *lines]
+    return f"there: {lines[0]}" if len(lines) == 1 else "\n  ".join(["there:", *lines])
+
+
+def _python_on_path(archive: Path, *, is_windows: bool) -> list[str]:
+    """Say how a Python gets out of its archive and onto PATH: as commands, if a tar file shows where it is."""
+    import re
+    import tarfile
+
+    try:
+        with tarfile.open(archive) as opened:
+            files = [PurePosixPath(one.name) for one in opened if not one.isdir()]
+    except (OSError, tarfile.TarError):
+        files = []
+    places = [file.parent for file in files if re.fullmatch(r"python(3(\.\d+)?|\.exe)", file.name)]
+    if not places:
+        return [f"# unpack python/{archive.name}, and put its Python on PATH"]
+    folder = PurePosixPath("python") / min(places, key=lambda place: len(place.parts))
+    path = f'$env:PATH = "$PWD/{folder};$env:PATH"' if is_windows else f'export PATH="$PWD/{folder}:$PATH"'
+    return [f"tar -xf {command_lines.quoted(f'python/{archive.name}')} -C python", path]
 
 
 @dataclass(frozen=True, kw_only=True)

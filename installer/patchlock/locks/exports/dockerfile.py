@@ -169,8 +169,8 @@ def _apt(*packages: str) -> str:
 
 def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: str, target: str) -> str:
     lines = [
-        "# Upstream at its commit, patched by patchlock, whose own packages are pinned by hash too. Nothing of TOOLS is",
-        "# in your image. Behind a mirror: docker build --build-arg TOOLS=IMAGE --build-arg PIP_INDEX_URL=URL",
+        "# Upstream at its commit, patched by patchlock, whose own packages are pinned by hash. Nothing of TOOLS is in",
+        "# your image. Behind a mirror: docker build --build-arg TOOLS=IMAGE --build-arg PIP_INDEX_URL=URL",
         "# --build-arg UV_DEFAULT_INDEX=URL.",
         f"ARG TOOLS={_TOOLS}",
         f"FROM --platform={target} ${{TOOLS}} AS source",
