@@ -147,7 +147,7 @@ OTHERS_OF_MESSAGES = {
     r"X (bundle|doctor|lock|dockerfile)\b|X--profile ": "patchlock's, by its path; tests/cli/test_launcher.py",
     r"(export|unset|mkdir -p) |echo 'export": "a test below runs it, in a shell of its own",
     r".*\bsudo |(brew|winget|choco|xcode-select|nix-shell|systemctl) |pipx X X$|uv (tool|pip) X ": "changes the system",
-    r"[A-Z][a-z]+-[A-Z]|\$env:|\[Environment\]|'[A-Z_]+', |(wsl|dxdiag|powershell) |SystemProperties": (
+    r"\(?[A-Z][a-z]+-[A-Z]|\$env:|\[Environment\]|'[A-Z_]+', |(wsl|dxdiag|powershell) |SystemProperties": (
         "needs Windows; tests/hardware/test_troubles.py parses those of remedies"
     ),
     r"(nvidia-smi|rocminfo|lsmod|modinfo|mokutil|ldconfig|df|dkms|dpkg-query|uname|getconf|ls|test|grep|printenv)\b": (
