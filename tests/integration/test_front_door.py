@@ -140,6 +140,12 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     assert "get it with: patchlock install mini --profile tiny --source /up\n" in face("status").stdout
     assert face("lock", "mini", "--check").stderr.endswith("to renew: patchlock lock mini --source /up\n")
     lock.write_text(text)
+    file = locked.catalogue / "patches" / "mini" / "app.toml"
+    of_app = file.read_text()
+    file.write_text(of_app + "# another\n")
+    again = "patches/mini/app.toml has changed since the catalogue's lock was made; lock again: patchlock lock mini"
+    assert f"{again} --profile tiny\n" in face("status").stdout
+    file.write_text(of_app)
     assert "this asks: patchlock why mini gamma --source /up --alternatives" in face("why", "mini", "gamma").stdout
     (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
     (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]

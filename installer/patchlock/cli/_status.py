@@ -83,6 +83,10 @@ def _state(one: InstallationState, root: Path) -> str:
     given = "".join(f" {command_lines.quoted(word)}" for word in _output.given("catalogue"))
     install = known.command(one.installation) + given
     match one.state:
+        case "current" | "stale" if changed := installation_states.changed_inputs(one, root):
+            verb = "has" if len(changed) == 1 else "have"
+            lock = f"patchlock lock {one.installation.app} --profile {one.installation.profile}{given}"
+            return f"{', '.join(changed)} {verb} changed since the catalogue's lock was made; lock again: {lock}"
         case "current":
             plain = Unfinished().command(one.installation) + given
             if pinned := installation_states.pinned_commit(one, root):

@@ -80,10 +80,22 @@ def pinned_commit(one: InstallationState, catalogue: Path) -> str:
     return pinned[1].decode() if pinned and pinned[1].decode() != one.used.upstream else ""
 
 
+def changed_inputs(one: InstallationState, catalogue: Path) -> tuple[str, ...]:
+    """Name the files of the catalogue that have changed since its lock was made: nothing is installed from that."""
+    if one.used is None:
+        return ()
+    lock = freshness.lock_file(catalogue / "lockfiles" / one.used.app, one.used.profile, one.used.platform)
+    listed = re.findall(r'^# "([^":]+)" = "([0-9a-f]{64})"$', lock.read_text(encoding="utf-8"), re.MULTILINE)
+    return tuple(name for name, digest in listed if _digest(catalogue / name) != digest)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+
+
 def _compared(catalogue: Path, used: Receipt) -> State:
     """Compare with the catalogue's lock, which names all files of the catalogue that it was made from."""
-    try:
-        lock = freshness.lock_file(catalogue / "lockfiles" / used.app, used.profile, used.platform)
-        return "current" if hashlib.sha256(lock.read_bytes()).hexdigest() == used.lock else "stale"
-    except OSError:
+    lock = freshness.lock_file(catalogue / "lockfiles" / used.app, used.profile, used.platform)
+    if not lock.is_file():
         return "unlisted"
+    return "current" if _digest(lock) == used.lock else "stale"
