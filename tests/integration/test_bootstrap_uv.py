@@ -138,8 +138,80 @@ def test_archive_that_is_not_there(checkout: Checkout) -> None:
     code, _, err = checkout.run(env={"PATCHLOCK_UV_ARCHIVE": "/nonexistent.tar.gz"})
 
     (log,) = checkout.cache.glob("*.log")
-    remedy = "check the network or install python3-venv, then run this again"
-    assert (code, err) == (
-        1,
-        f"{PREPARING}patchlock: cannot get uv from /nonexistent.tar.gz (see {log}): {remedy}\n",
+    remedy = "check the network, or name your mirror with UV_DEFAULT_INDEX"
+    assert (code, err) == (1, f"{PREPARING}patchlock: cannot get uv from /nonexistent.tar.gz (see {log}): {remedy}\n")
+
+
+def _said_without_uv(checkout: Checkout, python: str, env: dict[str, str] | None = None) -> str:
+    """Run install.sh with a python3 that is a shell script, and no uv anywhere: what it says after the first line."""
+    (checkout.programs / "uv").unlink()
+    checkout.program("python3", python)
+    code, _, err = checkout.run(env={"PIP_CERT": "", "REQUESTS_CA_BUNDLE": "", "CURL_CA_BUNDLE": "", **(env or {})})
+    (log,) = checkout.cache.glob("*.log")
+    assert code == 1
+    return err.removeprefix(PREPARING).replace(str(log), "LOG")
+
+
+_PIP = """\
+case "$*" in
+*pip\\ --version) ;;
+*pip\\ install*) echo "$PIP_INDEX_URL $PIP_CERT" >"$SEEN"; echo "WARNING: x"; echo "ERROR: {}"; echo "[notice]"; exit 1 ;;
+*) exit 1 ;;
+esac"""
+
+
+@posix
+def test_what_pip_says_is_told(checkout: Checkout) -> None:
+    said = _said_without_uv(checkout, _PIP.format("No matching distribution"), {"SEEN": f"{checkout.elsewhere}/seen"})
+    assert re.fullmatch(
+        r"patchlock: pip cannot get uv \(ERROR: No matching distribution\), and cannot get uv from https://github\.com/\S+ "
+        r"\(see LOG\): check the network, or name your mirror with UV_DEFAULT_INDEX\n",
+        said,
+    ), said
+
+
+@posix
+def test_missing_pip_is_told(checkout: Checkout) -> None:
+    assert _said_without_uv(checkout, "exit 1").startswith(
+        "patchlock: found no pip (install python3-venv), and cannot get uv from https://github.com/"
     )
+
+
+@posix
+@pytest.mark.parametrize("words", ["certificate verify failed", "invalid peer certificate: UnknownIssuer"])
+def test_certificate_that_is_not_trusted_is_told(checkout: Checkout, words: str) -> None:
+    said = _said_without_uv(checkout, f'echo "{words}"; exit 1')
+    assert said == "patchlock: a server's certificate is not trusted (see LOG): set SSL_CERT_FILE to your network's\n"
+
+
+@posix
+@pytest.mark.parametrize(
+    ("env", "seen"),
+    [
+        ({}, " "),
+        ({"UV_DEFAULT_INDEX": "https://a/simple", "UV_INDEX_URL": "https://b"}, "https://a/simple "),
+        ({"UV_INDEX_URL": "https://b/simple"}, "https://b/simple "),
+        ({"UV_DEFAULT_INDEX": "https://a/simple", "PIP_INDEX_URL": "https://c/simple"}, "https://c/simple "),
+        ({"SSL_CERT_FILE": "/a.pem"}, " /a.pem"),
+        ({"SSL_CERT_FILE": "/a.pem", "PIP_CERT": "/b.pem"}, " /b.pem"),
+        ({"SSL_CERT_FILE": "/a.pem", "CURL_CA_BUNDLE": "/c.pem"}, " "),
+    ],
+    ids=["nothing", "index", "old name", "pip's index", "certificate", "pip's certificate", "requests' certificate"],
+)
+def test_pip_is_given_what_uv_is_set_up_with(checkout: Checkout, env: dict[str, str], seen: str) -> None:
+    place = checkout.elsewhere / "seen"
+    _said_without_uv(checkout, _PIP.format("none"), {"SSL_CERT_FILE": "", "SEEN": str(place), **env})
+    assert place.read_text(encoding="utf-8") == f"{seen}\n"
+
+
+@posix
+def test_cache_of_uv_that_cannot_be_used_is_told(checkout: Checkout) -> None:
+    code, _, err = checkout.run(env={"UV_CACHE_DIR": "/dev/null/uv"})
+    (log,) = checkout.cache.glob("*.log")
+    assert (code, err) == (1, f"{PREPARING}patchlock: uv cannot use its cache (see {log}): set UV_CACHE_DIR\n")
+
+
+@posix
+def test_relative_paths_are_of_the_folder_one_stands_in(checkout: Checkout) -> None:
+    assert checkout.run(env={"UV_CACHE_DIR": "uv cache"})[0] == 0
+    assert (checkout.elsewhere / "uv cache" / "CACHEDIR.TAG").is_file()
