@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from patchlock import __version__
+from patchlock.core import relative_paths
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import (
     EXIT_INTERRUPTED,
@@ -104,6 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = any(word.partition("=")[0] == "--json" for word in ours)
     try:
+        os.environ.update(relative_paths.resolved(os.environ))
         return _by_click(arguments, as_json)
     except PatchlockError as error:
         return _failed(error, arguments, as_json)
