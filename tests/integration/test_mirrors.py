@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,10 +18,11 @@ from sdists import ask, made, maker, offer, sdist
 
 from patchlock.core import download, http_ranges
 from patchlock.distributions import file_locations
-from patchlock.locks import relock
-from patchlock.locks.lock_request import Request
+from patchlock.environments import bundled_files
+from patchlock.locks import addresses, relock
+from patchlock.locks.lock_request import Request, read_lock
 from patchlock.locks.relock import Kept
-from patchlock.model.errors import HashMismatchError, NetworkError
+from patchlock.model.errors import DownloadError, HashMismatchError, NetworkError
 
 NEEDS = b"alpha==9.0\nbeta\ndelta\n"
 RULES = """\
@@ -35,6 +38,23 @@ build = ["maker"]
 why = "x"
 source = "tests"
 """
+
+
+class Quiet:
+    """Tells nobody."""
+
+    def stage(self, _: str) -> contextlib.AbstractContextManager[None]:
+        """Run a stage."""
+        return contextlib.nullcontext()
+
+    def say(self, _: str) -> None:
+        """Do not."""
+
+    def transfer(self, _done: int, _total: int) -> None:
+        """Do not."""
+
+    def note(self, _: str) -> None:
+        """Do not."""
 
 
 @pytest.fixture
@@ -88,7 +108,7 @@ def test_wheels_that_nobody_could_look_into_are_told_once(
     assert offline.notices == (clause.format("the network is switched off"),)
 
 
-@pytest.mark.parametrize("place", ["wheelhouse", "server", "links"])
+@pytest.mark.parametrize("place", ["wheelhouse", "relative", "server", "links"])
 def test_one_lock_is_installed_from_anywhere(
     world: World, asked: Request, patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -102,13 +122,85 @@ def test_one_lock_is_installed_from_anywhere(
             env |= {"UV_DEFAULT_INDEX": address, "UV_OFFLINE": "0"}
         else:
             pages.rename(tmp_path / "no-index")
-            links = {"wheelhouse": str(house), "links": address.removesuffix("simple") + "files/"}[place]
+            pages_of_links = address.removesuffix("simple") + "files/"
+            links = {"wheelhouse": str(house), "relative": "house", "links": pages_of_links}[place]
             env |= {"UV_FIND_LINKS": links, "UV_DEFAULT_INDEX": (tmp_path / "nothing").as_uri()}
             env |= {"UV_OFFLINE": "0"} if place == "links" else {"UV_NO_INDEX": "1"}
             (tmp_path / "nothing").mkdir()
         done = patchlock("install", "mini", env=env)
     assert done.returncode == 0, done.stderr
     assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_relative_cache_of_uv_is_of_the_folder_one_stands_in(
+    world: World, asked: Request, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    _written(asked)
+    done = patchlock("install", "mini", env={"UV_CACHE_DIR": "cold", "UV_OFFLINE": "1"})
+    assert done.returncode == 0, done.stderr
+    assert [path.parent for path in tmp_path.rglob("cold")] == [tmp_path]
+
+
+def test_all_files_that_a_mirror_lacks_are_named_and_found_once_it_has_them(
+    world: World, asked: Request, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    _written(asked)
+    pages = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    lost = {path: path.read_text() for path in (pages / name / "index.html" for name in ("alpha", "beta"))}
+    for path in lost:
+        path.write_text("<!DOCTYPE html>\n")
+    with serving(pages, world.wheels, prefix="/pypi", max_age=600) as address:
+        env = {"UV_DEFAULT_INDEX": address, "UV_OFFLINE": "0", "UV_CACHE_DIR": str(tmp_path / "cold")}
+        failed = patchlock("install", "mini", env=env)
+        for path, text in lost.items():
+            path.write_text(text)
+        done = patchlock("install", "mini", env=env)
+    assert failed.returncode == 1
+    assert failed.stderr.endswith("regenerate the lock with `patchlock lock`\n  alpha 1.0\n  beta 1.5\n")
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_file_of_a_version_that_came_since_is_found(
+    world: World, asked: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(asked)
+    lock, _ = read_lock(asked)
+    page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta" / "index.html"
+    text = page.read_text()
+    page.write_text(re.sub("sha256=[0-9a-f]{64}", "sha256=" + "0" * 64, text))
+    with serving(page.parents[1], world.wheels, prefix="/pypi", max_age=600) as address:
+        _served(world, monkeypatch, address, tmp_path / "cold")
+        with pytest.raises(DownloadError) as caught:
+            addresses.locate(lock, asked.platform)
+        page.write_text(text)
+        found = addresses.locate(lock, asked.platform)
+    assert caught.value.evidence == ("beta 1.5",)
+    assert {one.name for one in lock.packages} == found.keys()
+
+
+def test_files_of_its_own_lock_that_a_mirror_lacks_are_named_with_their_python(
+    world: World, asked: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "0")
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in world.wheels.glob("*.whl")}
+    beta = next(digest for name, digest in digests.items() if name.startswith("beta-1.5"))
+    lock = tmp_path / "patchlock.txt"
+    lock.write_text(
+        f"beta==1.5 \\\n    --hash=sha256:{beta}\n"
+        f"gamma==2.0 \\\n    --hash=sha256:{'0' * 64}\n"
+        f"nowhere==1 ; python_full_version >= '3.13' \\\n    --hash=sha256:{'1' * 64}\n"
+    )
+    with pytest.raises(DownloadError) as caught:
+        bundled_files.tool_files(asked, lock, Quiet())
+    pythons = ("3.11", "3.12", "3.13", "3.14")
+    assert str(caught.value).startswith(
+        f"the package index does not have files of patchlock's own lock ({world.env['UV_DEFAULT_INDEX']}); "
+        "complete the mirror, or name an index that has them with UV_DEFAULT_INDEX\n"
+    )
+    assert caught.value.evidence == (
+        *(f"gamma 2.0, for Python {one}" for one in pythons[:2]),
+        *(f"nowhere 1, for Python {one}" for one in pythons[2:]),
+    )
 
 
 def test_password_that_is_wrong_is_said_without_it(

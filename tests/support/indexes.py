@@ -72,7 +72,9 @@ def failing(kind: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def serving(index: Path, files: Path, *, prefix: str, user: str = "", password: str = "") -> Iterator[str]:
+def serving(
+    index: Path, files: Path, *, prefix: str, user: str = "", password: str = "", max_age: int = 0
+) -> Iterator[str]:
     """Serve the pages of a `file://` index and its files below a path, and give the address, with the password.
 
     Beside it, `files/` is one page with links to all files, without their hashes.
@@ -83,6 +85,7 @@ def serving(index: Path, files: Path, *, prefix: str, user: str = "", password: 
         prefix: path of the index.
         user: asked for if not empty.
         password: of the user.
+        max_age: seconds that a page of the index may be kept.
     """
     wanted = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
@@ -99,7 +102,8 @@ def serving(index: Path, files: Path, *, prefix: str, user: str = "", password: 
             elif not path.is_file():
                 self._answer(404, b"no")
             elif kind == "simple":
-                self._answer(200, path.read_text().replace(files.as_uri(), f"{prefix}/files").encode())
+                page = path.read_text().replace(files.as_uri(), f"{prefix}/files").encode()
+                self._answer(200, page, Cache_Control=f"max-age={max_age}")
             else:
                 self._answer(200, path.read_bytes(), "application/octet-stream")
 

@@ -17,15 +17,17 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.core import atomic_files, file_lock
-from patchlock.distributions import fetching, mirrors, wheelhouse
+from patchlock.distributions import fetching, index_client, mirrors, wheelhouse
 from patchlock.distributions.fetching import FetchRequest, Transferred
 from patchlock.environments import cache_pruning, fill, overlays
 from patchlock.environments.builds import _records, _source_builds, _store
 from patchlock.hardware import probes
 from patchlock.locks import addresses, lock_request, patched_distributions, wheel_choice
 from patchlock.locks.lock_request import Request
+from patchlock.model.addresses import without_secrets
 from patchlock.model.app import rules_of
 from patchlock.model.digests import sha256
+from patchlock.model.errors import DownloadError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.platforms import platform_of
@@ -200,11 +202,16 @@ def tool_files(request: Request, lock: Path, progress: Progress) -> dict[str, Pa
 
     Returns:
         File name → the file.
+
+    Raises:
+        DownloadError: the index does not have some of them; names all.
+        NetworkError: the index or a server does not answer.
     """
     text = lock.read_text(encoding="utf-8")
     hashes = set(re.findall(r"--hash=sha256:([0-9a-f]{64})", text))
     pinned = [Requirement(line) for line in _PIN.findall(text)]
     found: dict[str, FetchRequest] = {}
+    lacking: list[str] = []
     for python in _PYTHONS:
         progress.say(f"patchlock's own packages for Python {python}")
         seen = wheel_choice.marker_environment(request.platform, python)
@@ -213,24 +220,37 @@ def tool_files(request: Request, lock: Path, progress: Progress) -> dict[str, Pa
             for one in pinned
             if one.marker is None or one.marker.evaluate(dict[str, str | frozenset[str]](seen))
         ]
-        offered = addresses.offered(named, str(python), request.platform, installing=True)
+        try:
+            offered = addresses.offered(named, str(python), request.platform, installing=True)
+        except DownloadError as error:
+            lacking += [f"{one}, for Python {python}" for one in error.evidence]
+            continue
         files = {located.filename: (digest, located) for digest, located in offered.items() if digest in hashes}
         profile = dataclasses.replace(request.profile, python=python)
         for name, version in named:
             names = [one for one in files if one.endswith(".whl") and _is_of(one, name, version)]
             best = wheel_choice.best_wheel(names, request.platform, profile)
-            if best is not None:
-                digest, located = files[best]
-                found[best] = FetchRequest(
-                    name=NormalizedName(best),
-                    filename=best,
-                    url=mirrors.with_password(located.url),
-                    sha256=Sha256(digest),
-                    size=located.size,
-                )
+            if best is None:
+                lacking.append(f"{name} {version}, for Python {python}")
+                continue
+            digest, located = files[best]
+            found[best] = FetchRequest(
+                name=NormalizedName(best),
+                filename=best,
+                url=mirrors.with_password(located.url),
+                sha256=Sha256(digest),
+                size=located.size,
+            )
+    if lacking:
+        raise DownloadError(
+            "the package index does not have files of patchlock's own lock",
+            where=without_secrets(index_client.address()),
+            remedy="complete the mirror, or name an index that has them with UV_DEFAULT_INDEX",
+            evidence=lacking,
+        )
     got = fetching.fetch(tuple(found.values()), request.cache, _tell(progress))
-    for error in got.refused.values():
-        raise error
+    for refusal in got.refused.values():
+        raise refusal
     return {filename: got.paths[NormalizedName(filename)] for filename in sorted(found)}
 
 

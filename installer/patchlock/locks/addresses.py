@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import datetime
+import functools
 import tempfile
 import tomllib
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -22,6 +25,9 @@ from patchlock.model.lockfile import Lock
 
 if TYPE_CHECKING:
     from packaging.pylock import PackageSdist, PackageWheel, Pylock
+
+_AT_ONCE = 8
+"""Questions to uv together."""
 
 
 def locate(
@@ -50,7 +56,12 @@ def locate(
     sdists = frozenset(package.name for package in asked if package.why.endswith("sdist"))
     pins = [(package.name, package.version) for package in asked]
     python = lock.provenance.python
-    found = offered(pins, python, platform, sdists=sdists, installing=installing, timeout=timeout) if asked else {}
+    ask = functools.partial(
+        offered, python=python, platform=platform, sdists=sdists, installing=installing, timeout=timeout
+    )
+    found = ask(pins) if asked else {}
+    if other := [(package.name, package.version) for package in asked if package.sha256 not in found]:
+        found |= ask(other, afresh=True)
     missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in found]
     if missing:
         raise _gone(missing)
@@ -65,8 +76,11 @@ def offered(
     sdists: Container[NormalizedName] = (),
     installing: bool,
     timeout: float | None = None,
+    afresh: bool = False,
 ) -> dict[str, Located]:
     """Ask for every file of pinned versions that fits a platform.
+
+    Where the index seems to lack one, each is asked for again, past uv's cache: its page may be ten minutes old.
 
     Args:
         pins: names and versions.
@@ -75,35 +89,64 @@ def offered(
         sdists: those of which the sdist is wanted.
         installing: see `locate`.
         timeout: see `locate`.
+        afresh: ask past uv's cache from the start.
 
     Returns:
         sha256 → where that file lies.
 
     Raises:
-        DownloadError: the index does not have one of them.
+        DownloadError: the index does not have some of them; names all.
         NetworkError: the index does not answer.
     """
+    wanted = tuple(pins)
+    ask = functools.partial(
+        _ask, python=python, platform=platform, sdists=sdists, installing=installing, timeout=timeout
+    )
+    with contextlib.suppress(UnsatisfiableError):
+        return ask(wanted, afresh=afresh)
+
+    def alone(pin: tuple[NormalizedName, Version]) -> dict[str, Located] | UnsatisfiableError:
+        try:
+            return ask((pin,), afresh=True)
+        except UnsatisfiableError as error:
+            return error
+
+    with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(wanted, pool.map(alone, wanted), strict=True))
+    if refusals := [one for one in answers.values() if isinstance(one, UnsatisfiableError)]:
+        from patchlock.distributions import index_client
+
+        index_client.require_pages("\n".join(line for one in refusals for line in one.evidence))
+        lacking = (pin for pin, one in answers.items() if isinstance(one, UnsatisfiableError))
+        raise _gone(f"{name} {version}" for name, version in lacking) from refusals[0]
+    return {sha256: located for one in answers.values() if isinstance(one, dict) for sha256, located in one.items()}
+
+
+def _ask(
+    pins: tuple[tuple[NormalizedName, Version], ...],
+    *,
+    python: str,
+    platform: Platform,
+    sdists: Container[NormalizedName],
+    installing: bool,
+    timeout: float | None,
+    afresh: bool,
+) -> dict[str, Located]:
     from packaging.pylock import Pylock
 
     with tempfile.TemporaryDirectory(prefix="patchlock-addresses-") as folder_name:
         folder = Path(folder_name)
-        wanted = tuple(pins)
-        (folder / "pins.txt").write_text("".join(f"{name}=={version}\n" for name, version in wanted), encoding="utf-8")
-        options = [option for name, _ in wanted if name in sdists for option in ("--no-binary", name)]
-        try:
-            uv.run(
-                *("pip", "compile", "pins.txt", "--no-deps", "--no-config", "--only-binary", ":all:", *options),
-                *("--python-version", python, "--python-platform", platform.uv),
-                *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
-                cwd=folder,
-                installing=installing,
-                timeout=timeout,
-            )
-        except UnsatisfiableError as error:
-            from patchlock.distributions import index_client
-
-            index_client.require_pages(" ".join(error.evidence))
-            raise _gone(error.evidence) from error
+        (folder / "pins.txt").write_text("".join(f"{name}=={version}\n" for name, version in pins), encoding="utf-8")
+        refresh = ["--refresh"] if afresh and uv.is_online() else []
+        options = [option for name, _ in pins if name in sdists for option in ("--no-binary", name)]
+        uv.run(
+            *("pip", "compile", "pins.txt", "--no-deps", "--no-config", "--only-binary", ":all:", *options),
+            *("--python-version", python, "--python-platform", platform.uv, *refresh),
+            *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+            cwd=folder,
+            installing=installing,
+            timeout=timeout,
+        )
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
         return dict(_files(answer, folder))
 
