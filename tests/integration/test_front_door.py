@@ -21,7 +21,7 @@ from terminals import on_terminal
 from patchlock import cli
 from patchlock.catalogue import pair_table, profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders, _output, main
-from patchlock.core import atomic_files, file_lock, uv
+from patchlock.core import atomic_files, command_lines, file_lock, uv
 from patchlock.environments import cache_pruning, generations
 from patchlock.environments.generations import Unfinished
 from patchlock.hardware import host_overrides, probes
@@ -507,6 +507,58 @@ def test_tool_of_an_unpacked_archive_says_how_it_is_updated_and_removed(
     told = f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.\n"
     assert face("self", "update").stdout == told
     assert f"To remove the rest:\n  $ rm -rf {folder}\n" in face("self", "remove", "--dry-run").stdout
+
+
+def test_packages_beside_the_tool_of_a_bundle_go_with_it(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, packages = tmp_path / "patchlock", tmp_path / "tool"
+    for one in (folder, packages):
+        one.mkdir()
+    (folder / "install.sh").touch()
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(folder / "install.sh"))
+    words = ("self", "remove", "--dry-run")
+    assert f"To remove the rest:\n  $ rm -rf {folder}\n" in face(*words).stdout, "a folder of somebody else"
+    (packages / "uv-0.13.8-py3-none-any.whl").touch()
+    assert f"To remove the rest:\n  $ rm -rf {folder} {packages}\n" in face(*words).stdout
+    (folder / ".git").mkdir()
+    assert f"To remove the rest:\n  $ rm -rf {folder}\n" in face(*words).stdout, "a clone came out of no bundle"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "installer", "command"),
+    [
+        ("/h/uv/tools/patchlock", "uv", "uv tool install --force"),
+        ("/h/pipx/venvs/patchlock", "pip", "pipx install --force"),
+        ("/h/venv", "pip", f"{command_lines.program(sys.executable)} -m pip install --force-reinstall"),
+        ("/h/venv", "uv", f"uv pip install --reinstall --python {command_lines.quoted(sys.executable)}"),
+    ],
+    ids=["uv tool", "pipx", "pip", "uv"],
+)
+@pytest.mark.parametrize("address", ["https://example.com/patchlock", "file:///srv/patchlock.git"])
+def test_tool_that_was_installed_at_one_revision_is_updated_to_another(
+    face: Face,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    prefix: str,
+    installer: str,
+    command: str,
+    address: str,
+) -> None:
+    """`uv tool upgrade` and `pipx upgrade` keep to the revision that was asked for."""
+    recorded = {"url": address, "vcs_info": {"vcs": "git", "requested_revision": "v0.2.0", "commit_id": "0" * 40}}
+    info = tmp_path / "site" / "patchlock-0.2.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: patchlock\nVersion: 0.2.0\n")
+    (info / "INSTALLER").write_text(f"{installer}\n")
+    (info / "direct_url.json").write_text(json.dumps(recorded))
+    monkeypatch.syspath_prepend(info.parent)
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(tmp_path / "install.sh"))
+    assert face("self", "update").stdout == (
+        "patchlock was installed at one revision. Write the one that you want instead of NEW, and run:\n"
+        f"  {command} git+{address}@NEW\n"
+    )
 
 
 def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from patchlock.model.errors import BusyError, UsageError
 
 _BY_SYSTEM = "The package manager that installed it"
+_NEW = "NEW"
+"""Stands for a revision in a command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,27 +56,38 @@ def _checkout() -> Path | None:
     return folder if (folder / "install.sh").is_file() else None
 
 
-def _installed_from() -> Path | None:
-    """Name the folder or the wheel that patchlock was installed from; None if it came from an index."""
+def _unpacked(folder: Path) -> tuple[Path, ...]:
+    """Name the folder that patchlock runs from and, where it came out of a bundle, that of its packages beside it."""
+    packages = folder.parent / "tool"
+    of_bundle = not (folder / ".git").exists() and any(packages.glob("uv-*.whl"))
+    return (folder, packages) if of_bundle else (folder,)
+
+
+def _installed_from() -> Path | str | None:
+    """Name what patchlock was installed from: a folder or a wheel; a repository, if at a revision; None: an index."""
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
-    url = json.loads(importlib.metadata.distribution("patchlock").read_text("direct_url.json") or "{}").get("url", "")
-    return Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
+    recorded = json.loads(importlib.metadata.distribution("patchlock").read_text("direct_url.json") or "{}")
+    url, control = recorded.get("url", ""), recorded.get("vcs_info", {})
+    if control.get("requested_revision"):
+        return f"{control['vcs']}+{url}@{_NEW}"
+    return Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") and not control else None
 
 
-def _by_installer(verb: str, source: Path | None = None) -> str:
+def _by_installer(verb: str, source: Path | str | None = None) -> str:
     """Write the command of the program that installed patchlock; "" if that is a system's package manager.
 
     Args:
         verb: `update` or `remove`.
-        source: what it is installed from again; None: the newest version of an index.
+        source: what it is installed from again; None: the newest version of where it came from.
     """
     place = Path(sys.prefix).as_posix()
     what = command_lines.quoted(str(source)) if source is not None else "patchlock"
     removes = verb == "remove"
     if "/uv/tools/" in place:
-        return f"uv tool {'uninstall' if removes else 'install --reinstall' if source else 'upgrade'} {what}"
+        again = f"install --{'force' if isinstance(source, str) else 'reinstall'}"
+        return f"uv tool {'uninstall' if removes else again if source else 'upgrade'} {what}"
     if "/pipx/" in place:
         return f"pipx {'uninstall' if removes else 'install --force' if source else 'upgrade'} {what}"
     installer = (importlib.metadata.distribution("patchlock").read_text("INSTALLER") or "").strip()
@@ -89,13 +102,16 @@ def _by_installer(verb: str, source: Path | None = None) -> str:
     return f"{python} -m pip {words} {what}"
 
 
-def _way(source: Path | None) -> tuple[str, str]:
+def _way(source: Path | str | None) -> tuple[str, str]:
     """Say how a patchlock that does not run from a clone is updated: a sentence, and its last command."""
     command = _by_installer("update", source)
     if not command:
         return f"patchlock was not installed from a clone. {_BY_SYSTEM} updates it.", ""
     if source is None:
         return f"patchlock was not installed from a clone. Update it with: {command}", command
+    if isinstance(source, str):
+        told = f"patchlock was installed at one revision. Write the one that you want instead of {_NEW}, and run:"
+        return f"{told}\n  {command}", command
     pull = f"  git -C {command_lines.quoted(str(source))} pull\n" if (source / ".git").exists() else ""
     first = "Update it with" if pull else "Bring that up to date, then run"
     return f"patchlock was installed from {source}. {first}:\n{pull}  {command}", command
@@ -164,7 +180,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     of_uv = None if as_json else Path(uv.cache_folder())  # asked now, as uv goes with the rest
     folder = _checkout()
     in_use = [path for path in (cache, _launcher.path(home).parent) if os.name == "nt" and path.is_dir()]
-    rest = command_lines.removal(folder, *in_use) if folder else _by_installer("remove")
+    rest = command_lines.removal(*_unpacked(folder), *in_use) if folder else _by_installer("remove")
     if not as_json:
         rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found if one.size]
         head = "patchlock would remove:" if dry_run else "patchlock removes:"
