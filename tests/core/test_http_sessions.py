@@ -11,10 +11,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 import requests
 
-from patchlock.core import _http_sessions
+from patchlock.core import _http_sessions, download
 from patchlock.model.errors import NetworkError
 
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
@@ -112,3 +113,28 @@ def test_certificates_that_cannot_be_read_are_named(
     with pytest.raises(NetworkError) as caught:
         _http_sessions.open_session(encoding="identity", at_once=1)
     assert str(caught.value) == f"the certificates cannot be read ({file}); correct or remove {variable}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "named"),
+    [
+        ("", "SSL_CERT_FILE"),
+        ("SSL_CERT_FILE", "SSL_CERT_FILE"),
+        ("CURL_CA_BUNDLE", "CURL_CA_BUNDLE, which is set and wins over SSL_CERT_FILE"),
+        ("REQUESTS_CA_BUNDLE", "REQUESTS_CA_BUNDLE, which is set and wins over SSL_CERT_FILE"),
+    ],
+    ids=["none", "uv's", "curl's", "requests'"],
+)
+def test_variable_that_decides_is_named(
+    server: str, certificate: Path, tmp_path: Path, variable: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable != "SSL_CERT_FILE":
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate) if variable else "")
+    if variable:
+        monkeypatch.setenv(variable, certifi.where())
+    with pytest.raises(NetworkError) as caught:
+        download.read_page(server, 10)
+    assert str(caught.value) == (
+        f"the certificate of the server is not trusted (localhost); "
+        f"name the certificates of your network or proxy with {named}, and run this again"
+    )

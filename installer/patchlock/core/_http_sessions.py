@@ -44,11 +44,16 @@ def open_session(*, encoding: str, at_once: int) -> requests.Session:
     return session
 
 
+def deciding_variable() -> str:
+    """Name the variable whose certificates count; "" where none is set."""
+    return next((name for name in _CERTIFICATES if os.environ.get(name)), "")
+
+
 def _context() -> ssl.SSLContext:
     import certifi
     from urllib3.util import create_urllib3_context
 
-    variable = next((name for name in _CERTIFICATES if os.environ.get(name)), "")
+    variable = deciding_variable()
     place = os.environ[variable] if variable else certifi.where()
     context = create_urllib3_context()
     try:

@@ -276,10 +276,13 @@ def _with_retries(address: str, attempt_once: Callable[[], float | None], pause:
         try:
             wait = attempt_once()
         except requests.exceptions.SSLError as error:
+            variable = _http_sessions.deciding_variable()
+            wins = variable not in {"", "SSL_CERT_FILE"}
             raise NetworkError(
                 "the certificate of the server is not trusted",
                 where=_host(address),
-                remedy="name the certificates of your network or proxy with SSL_CERT_FILE, and run this again",
+                remedy=f"name the certificates of your network or proxy with {variable or 'SSL_CERT_FILE'}"
+                f"{', which is set and wins over SSL_CERT_FILE' if wins else ''}, and run this again",
             ) from error
         except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
             raise DownloadError(
