@@ -451,11 +451,26 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
             "# Audio Hummer :sparkles:![a badge](b.svg)[![other](c.svg)](d)\n", "Audio Hummer", id="images-and-codes"
         ),
         pytest.param("x\n<h1 align=c>\n  Py-Audio-Hummer\n</h1>\n", "Py-Audio-Hummer", id="in-html"),
+        pytest.param(
+            "# A fork: [a/audio-hummer-2](https://github.com/a/audio-hummer-2)\n",
+            "Py-Audio-Hummer",
+            id="another-project",
+        ),
+        pytest.param(
+            "# [Py Audio Hummer](https://github.com/a/py-audio-hummer) for [X](https://github.com/b/x)\n",
+            "Py Audio Hummer for X",
+            id="itself-and-another",
+        ),
         pytest.param("## X\n```sh\n# py-audio-hummer\n```\n", "Py-Audio-Hummer", id="comment-in-code"),
     ],
 )
 def test_title_is_a_heading_that_resembles_the_repository_s_name(readme: str, wanted: str) -> None:
     assert project_facts.title(tree({"README.md": readme}), "Py-Audio-Hummer") == wanted
+
+
+def test_title_of_a_translated_readme_comes_last() -> None:
+    files = tree({"README-ZH.md": "# Hummer: 中文\n", "README.md": "# Hummer: it hums\n"})
+    assert project_facts.title(files, "Hummer") == "Hummer: it hums"
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,65 @@ def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, p
     assert (" ".join(found.command), found.environment.get("PYTHONPATH", "")) == (command, path)
 
 
+RESAMPLES = "## Preprocessing\n### 1. Resample\n```\n# all of it\npython resample.py\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "commands"),
+    [
+        pytest.param(
+            {"README.md": f"# Voice\n{RESAMPLES}## Inference\n`python speak.py -m x`\n"},
+            ["python speak.py", "python webui.py"],
+            id="below-a-heading-of-preprocessing",
+        ),
+        pytest.param({"README.md": f"# Train a voice\n{RESAMPLES}"}, ["python webui.py"], id="nothing-else-there"),
+        pytest.param(
+            {"README.md": "# Voice\n<h2>Training</h2>\n### Inference\n`python speak.py`"},
+            ["python speak.py", "python webui.py"],
+            id="used-below-training",
+        ),
+        pytest.param(
+            {"README.md": "# Train a voice\n## Start\n`python speak.py`"},
+            ["python speak.py", "python webui.py"],
+            id="title-of-the-page",
+        ),
+        pytest.param(
+            {"README_zh_CN.md": "# 语音\n## 数据预处理\n`python resample.py`"}, ["python webui.py"], id="chinese"
+        ),
+        pytest.param({"training/README.md": "`python resample.py`"}, ["python webui.py"], id="page-of-training"),
+        pytest.param(
+            {"more/README.md": "`python speak.py`"}, ["python webui.py", "python speak.py"], id="page-of-a-folder"
+        ),
+        pytest.param(
+            {"README.md": "`python speak.py --fast 1 song.wav`"},
+            ["python webui.py", "python speak.py"],
+            id="with-a-file-of-somebody",
+        ),
+        pytest.param(
+            {"README.md": "`python speak.py --text 'a b' --out x.wav`\n`python speak.py [--more] $ARGS`"},
+            ["python speak.py", "python webui.py"],
+            id="with-options-alone",
+        ),
+    ],
+)
+def test_what_makes_a_model_or_lacks_its_words_comes_after_what_serves(
+    texts: dict[str, str], commands: list[str]
+) -> None:
+    code = {"webui.py": SERVES, "speak.py": STARTS, "resample.py": STARTS}
+    assert [" ".join(one.command) for one in started({**texts, **code})] == commands
+
+
+def test_words_that_a_person_has_to_give_are_told() -> None:
+    (found,) = started({"README.md": "`python go.py song.wav`", "go.py": STARTS})
+    assert found.why == "README.md:1 says so; its documents also give it song.wav, which you have to give"
+
+
+def test_training_that_only_a_page_tells_of_is_no_start() -> None:
+    found = launch.launching(started({"training/README.md": "`python make.py ./new --size 2`", "make.py": STARTS}))
+    assert found.command == ("python",)
+    assert found.why.endswith("TODO: name the command")
+
+
 @pytest.mark.parametrize("said", ["uvicorn", "flask", "gradio", "python -m uvicorn", "uvicorn .", "uvicorn :app"])
 def test_server_without_a_module_is_no_start(said: str) -> None:
     (found,) = started({"README.md": f"Run `{said}`.", "app.py": SERVES})

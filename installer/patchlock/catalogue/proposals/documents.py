@@ -6,6 +6,7 @@ Documents are READMEs and pages, Dockerfiles, compose files, start scripts for e
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ _DOCKERFILE = re.compile(r"(?i)(?:.*\.)?(?:dockerfile|containerfile)(?:\..*)?")
 _COMPOSE = re.compile(r"(?i)(?:docker-)?compose[^/]*\.ya?ml")
 _LISTS = re.compile(r"(?i)(?:packages|apt(?:-packages)?)\.txt")
 _LEFT_OUT = re.compile(r"(?i)(?:^|/)(?:node_modules|third_party|\.github|tests?|changelog|history)(?:/|\.|$)")
+_HEADING = re.compile(r"(?i)(#{1,6})[ \t]+(.*)|<h([1-6])\b[^>]*>(.*)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _TAG = re.compile(r"</?(?:code|pre|br|p)\b[^>]*>")
 _PROMPT = re.compile(r"^(?:\(?[\w.-]*\)?\s*[$#%]\s+|>>?\s+|!\s*|PS\b[^>]*>\s*|[A-Z]:\\[^>]*>\s*|-\s+|\*\s+)")
@@ -73,6 +75,8 @@ class Told:
     found: Finding
     exports: Mapping[str, Setting] = field(default_factory=dict)
     """What a page or the lines of a shell script before it export, and what it gives its own command."""
+    headings: tuple[str, ...] = ()
+    """Below which it stands in a page, the innermost first; without the page's first, which is its title."""
 
 
 def is_document(path: PurePosixPath) -> bool:
@@ -171,6 +175,29 @@ def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
 
 def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
     """Read code of a page: its blocks line by line, and what stands between backticks; one word there is a name."""
+    headings = _headings(content)
+    for line in _code_of_page(path, content):
+        above: dict[int, str] = {}
+        for number, level, heading in headings[1:]:
+            if number < line.found.line:
+                above = {outer: one for outer, one in above.items() if outer < level} | {level: heading}
+        yield dataclasses.replace(line, headings=tuple(reversed(above.values())))
+
+
+def _headings(content: str) -> list[tuple[int, int, str]]:
+    """List the headings of a page that do not stand in code: line, level, text."""
+    found, fence = [], ""
+    for number, line in enumerate(content.splitlines(), start=1):
+        stripped = line.strip()
+        mark = re.match(r"(`{3,}|~{3,})", stripped)
+        if mark and (not fence or stripped.startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence and (heading := _HEADING.match(stripped)):
+            found.append((number, len(heading[1] or "") or int(heading[3]), heading[2] or heading[4] or ""))
+    return found
+
+
+def _code_of_page(path: PurePosixPath, content: str) -> Iterator[Told]:
     if content.startswith("---") and (app := _SPACE.search(content.partition("\n---")[0])):
         sdk = _SDK.search(content)
         program = "streamlit run" if sdk and sdk[1] == "streamlit" else "python"

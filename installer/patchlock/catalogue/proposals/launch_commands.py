@@ -27,6 +27,15 @@ _ASIDE = re.compile(
     r"evaluat\w*|bench\w*|test\w*|lint|download\w*|install\w*|setup|build\w*|docs?|upload\w*|merge\w*|quantiz\w*|"
     r"dataset\w*|data|slice\w*|annotat\w*|mkdocs|pytest|client|hubconf|conftest|noxfile)(?=[/_.-]|$)"
 )
+_WORD = re.compile(r"[./~<{\"']*\w[^\]`]*$")
+"""Neither what a shell puts in, which may be nothing, nor what brackets make optional."""
+_MAKES = re.compile(
+    r"(?i)(?<![a-z])(?:fine-?[ _]?tun|train(?:ing)?(?![a-z])|(?:data)?[ _]?pre-?process|data-?[ _]?sets?(?![a-z])|"
+    r"data[ _]?prepar|evaluat|benchmark)|训练|訓練|预处理|預處理|数据集|資料集|评估|評估"
+)
+"""Headings and pages about how a model is made or measured."""
+_USES = re.compile(r"(?i)(?<![a-z])(?:infer|usage|demo(?![a-z])|web-?[ _]?ui|gui(?![a-z]))|推理|推論")
+"""Headings about how it is used."""
 _HELPS = re.compile(r"(?i)^(?:scripts?|tools?|utils?)/")
 """Folders of programs beside the app's own."""
 _PLACEHOLDER = re.compile(r"[<>\[\]{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
@@ -81,7 +90,8 @@ class _Mode:
 def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand, ...]:
     """List the commands, the likeliest first: what people are told before what is guessed, a server before a program.
 
-    What the README says and the scripts of the project come before what other documents say of other uses.
+    What the README says and the scripts of the project come before what other documents say of other uses, and before
+    a file that is given more there than the command has: that starts nothing. How a model is trained starts no app.
 
     Args:
         files: Python files, project files and documents.
@@ -95,20 +105,20 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     said: dict[_Key, list[Sequence[str]]] = {}
     exports: dict[_Key, list[documents.Told]] = {}
     first: set[_Key] = set()
+    early: set[_Key] = set()
     told = documents.told(files)
     lines = [(line, started) for line in told if (started := _started(line, code, scripts))]
     starting = {(line.found.path, line.block) for line, _ in lines}
     installing = {(line.found.path, line.block): line.found.line for line in told if "install" in line.words}
     for line, started in lines:
         program, words = started
-        if words and _PREPARES.fullmatch(words[0]):
+        if (words and _PREPARES.fullmatch(words[0])) or _is_of_training(line):
             continue
         arguments = _options(words)
         why = f"{line.found.path}:{line.found.line} says so"
         key = (program, _home(program, line.folder, code))
         said.setdefault(key, []).append(words)
         exports.setdefault(key, []).append(_with_own_exports(line, starting, installing))
-        first |= {key} if line.found.path.name.lower().startswith("readme") else set()
         if key not in found or (not arguments and found[key][1]):
             found[key] = (why, arguments)
         if all(word.startswith("-") for word in words):
@@ -120,6 +130,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
             key = (entry, _home(entry, PurePosixPath(), code))
             found.setdefault(key, (f'the project names it as the script "{name}"', ()))
             first.add(key)
+            early |= {key} & said.keys()
     for package in _packages(code):
         program = ("python", "-m", package)
         key = (program, _home(program, PurePosixPath(), code))
@@ -132,11 +143,17 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         key: _made(key, found[key], modes.get(key, ()), said.get(key, ()), exports.get(key, ()), trees)
         for key in ordered
     }
+    for key in ordered:
+        for given, line in zip(said.get(key, ()), exports.get(key, ()), strict=True):
+            rank, _, depth, _ = documents.order(line.found.path)
+            if not _left_out(given, made[key].command):
+                first |= {key} if rank == 0 else set()
+                early |= {key} if rank != 2 or depth == 1 else set()
     ordered.sort(
         key=lambda key: (
             bool(_ASIDE.search(_named(key[0]))),
             key not in first,
-            key not in said,
+            key not in early,
             not made[key].serves,
             bool(_HELPS.search(_named(key[0]))),
         )
@@ -226,10 +243,12 @@ def _made(
         serves = mode is not None and mode.is_web
     command = (*program, *(_required_arguments.subcommand(trees, reached.files, said) or arguments))
     required = _required_arguments.read(trees, reached.files, command, said)
+    left = [_left_out(words, command) for words in said]
+    given = [f"its documents also give it {left[0][0]}, which you have to give"] if left and all(left) else []
     return LaunchCommand(
         command=(*command, *required.given),
         environment=environment | ({"PYTHONPATH": path} if path else {}),
-        why="; ".join((why, *remarks, *required.remarks)),
+        why="; ".join((why, *remarks, *given, *required.remarks)),
         serves=serves,
     )
 
@@ -353,6 +372,27 @@ def _script(word: str, folder: PurePosixPath, code: Files) -> PurePosixPath | No
         return None
     plain = PurePosixPath(word.replace("\\", "/").removeprefix("./"))
     return next((path for path in (folder / plain, plain) if path in code), None)
+
+
+def _is_of_training(line: documents.Told) -> bool:
+    """Tell whether a line stands where a page tells how a model is made or measured, and not how it is used."""
+    above = (*line.headings, str(line.found.path.with_suffix("")))
+    nearest = next((text for text in above if _MAKES.search(text) or _USES.search(text)), "")
+    return bool(_MAKES.search(nearest)) and not _USES.search(nearest)
+
+
+def _left_out(words: Sequence[str], command: Sequence[str]) -> list[str]:
+    """Give the words of a line that are neither options nor their values, and not in a command."""
+    found: list[str] = []
+    is_open = False
+    for word in words:
+        if word.startswith("-"):
+            is_open = "=" not in word
+        elif is_open:
+            is_open = False
+        elif _WORD.match(word) and word not in command:
+            found.append(word)
+    return found
 
 
 def _options(words: Sequence[str]) -> tuple[str, ...]:

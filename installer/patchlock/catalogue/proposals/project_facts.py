@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
+from patchlock.catalogue.proposals import documents
 from patchlock.catalogue.proposals.findings import Files, excerpt
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
@@ -40,9 +41,10 @@ _UNBOUNDED = "no project file bounds it, so any profile's is taken"
 def title(files: Files, name: str) -> str:
     """Give the first that resembles a name: the project's description, a heading of the README; else that name."""
     described = str(project(files).get("description", "")).strip()
-    pages = sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme"))
-    headings = [text for path in pages for text in _headings(files[path].decode("utf-8", errors="replace"))]
-    return excerpt(next((text for text in (described, *headings) if _resembles(text, name)), name))
+    pages = sorted((path for path in files if documents.order(path)[0] == 0), key=documents.order)
+    headings = [one for path in pages for one in _headings(documents.text(files[path]), name)]
+    told = ((described, described), *headings)
+    return excerpt(next((text for text, own in told if _resembles(own, name)), name))
 
 
 def _resembles(heading: str, name: str) -> bool:
@@ -51,13 +53,21 @@ def _resembles(heading: str, name: str) -> bool:
     return bool(called) and (called in said or (said in called and 2 * len(said) > len(called)))
 
 
-def _headings(page: str) -> Iterator[str]:
-    """Give the headings of a page without what marks them up: not in code."""
+def _headings(page: str, name: str) -> Iterator[tuple[str, str]]:
+    """Give the headings of a page, not in code, without what marks them up; each also without links to other projects.
+
+    Args:
+        page: its text.
+        name: of the repository.
+    """
+    elsewhere = rf"(?i)\[[^\]]*\]\(https?://git(?:hub|lab)\.com/[^/)]+/(?!{re.escape(name)}[/?#.)])[^)]*\)"
     plain = re.sub(r"(?ms)^(```|~~~).*?^\1", "", page)
     for heading in re.findall(r"(?ms)^#{1,6}[ \t]+[^\n]+|<h[1-6]\b.*?</h[1-6]>", plain):
         words = re.sub(r"!\[[^\]]*\]\([^)]*\)|:[a-z0-9_+-]+:|<[^>]*>", "", heading.lstrip("#"))
-        words = re.sub(r"\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", words)
-        yield " ".join(words.split())
+        shown, own = (
+            re.sub(r"\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", one) for one in (words, re.sub(elsewhere, "", words))
+        )
+        yield " ".join(shown.split()), " ".join(own.split())
 
 
 def licence(files: Files) -> tuple[str, str]:
