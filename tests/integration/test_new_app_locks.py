@@ -391,6 +391,38 @@ def test_further_pairs_get_edits_of_their_own(face: Face, tmp_path: Path, monkey
     assert {one["state"] for one in json.loads(checked.stdout)["data"]["pairs"]} == {"fresh"}
 
 
+def test_edit_found_for_one_machine_is_for_those_alone_that_need_it(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linux, arm, mac = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64"
+    newer = {"clock": (arm, "win_amd64"), "speaker": (arm,)}
+    pages = [
+        miniature.wheel(tmp_path / "w", name, "2.0" if tag in newer[name] else "1.0", tag=f"py3-none-{tag}")
+        for name in newer
+        for tag in (linux, arm, mac, "win_amd64")
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock<2\nspeaker<2\n", "app.py": STARTS})
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--platform", "linux-aarch64", "--json"),
+    )
+
+    data = json.loads(done.stdout)["data"]["lock"]
+    others = {(one["profile"], one["platform"]): one for one in data["others"]}
+    assert [pair for pair, one in others.items() if not one["packages"]] == []
+    on = {
+        platform: {"cpu"} | {profile for profile, one in others if one == platform}
+        for platform in ("linux-aarch64", "windows-amd64")
+    }
+    patches = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert {one["id"]: set(one["profiles"]) for one in patches} == {
+        "clock-that-resolves": on["linux-aarch64"] | on["windows-amd64"],
+        "speaker-that-resolves": on["linux-aarch64"],
+    }
+
+
 def test_what_a_profile_needs_may_be_younger_than_the_app(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from packaging.requirements import Requirement
@@ -18,11 +18,12 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.locks import relock
-from patchlock.locks.conflicts import explanation
-from patchlock.locks.conflicts.edits import bounded
+from patchlock.locks.conflicts import edits, explanation
 from patchlock.locks.conflicts.explanation import Explanation, Tried
 from patchlock.locks.conflicts.model import Member
+from patchlock.model.fits import Platform
 from patchlock.model.patch import Patch
+from patchlock.model.profile import Profile
 from patchlock.operations import proposal_scratch
 from patchlock.operations.proposal_scratch import LockSettings
 
@@ -45,21 +46,30 @@ def mended(
     return _with(proposal, chosen, trying, _profiles_in_need(proposal, found, chosen, trying), words)
 
 
-def _profiles_in_need(proposal: Proposal, found: Explanation, chosen: Tried, trying: LockSettings) -> tuple[str, ...]:
-    """Name the profile that was tried, and those that have such a conflict too and can be locked with the edits."""
-    names = [trying.profile.name]
-    for profile in map(trying.catalogue.profile, trying.catalogue.profile_names()):
-        platform = next((one for one in profile.platforms if one == trying.platform), profile.platforms[0])
+def _profiles_in_need(
+    proposal: Proposal, found: Explanation, chosen: Tried, trying: LockSettings
+) -> dict[NormalizedName, list[str]]:
+    """Name by distribution the profile that was tried, and those with such a conflict that need its edit too."""
+
+    def needed_on(profile: Profile, platform: Platform) -> tuple[NormalizedName, ...]:
         request = proposal_scratch.request_for(
             proposal, dataclasses.replace(trying, profile=profile, platform=platform)
         )
-        if profile == trying.profile or pairs.refusal_reason(request.app, profile, platform) is not None:
-            continue
+        if pairs.refusal_reason(request.app, profile, platform) is not None:
+            return ()
         order, raw = relock.collect_inputs(request, relock.Kept())
         is_in = (explanation.is_in(order, raw, one, seconds=_SAME_SECONDS) for one in found.conflicts)
-        if any(is_in) and explanation.applicable_remedies(order, raw, [chosen]):
-            names.append(profile.name)
-    return tuple(names)
+        return explanation.needed_edits(order, raw, chosen) if any(is_in) else ()
+
+    profiles = {name: [trying.profile.name] for name in edits.names(chosen.remedy)}
+    for profile in map(trying.catalogue.profile, trying.catalogue.profile_names()):
+        first, *more = sorted(profile.platforms, key=lambda one: one != trying.platform)
+        needed = needed_on(profile, first) if profile != trying.profile else ()
+        if needed:  # a patch is for all platforms of a profile
+            needed += tuple(name for platform in more for name in needed_on(profile, platform))
+        for name in dict.fromkeys(needed):
+            profiles[name].append(profile.name)
+    return profiles
 
 
 def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
@@ -76,7 +86,11 @@ def _bounds_only(table: str, names: Collection[NormalizedName], others: Collecti
 
 
 def _with(
-    proposal: Proposal, chosen: Tried, trying: LockSettings, profiles: Collection[str], words: str
+    proposal: Proposal,
+    chosen: Tried,
+    trying: LockSettings,
+    profiles: Mapping[NormalizedName, Sequence[str]],
+    words: str,
 ) -> tuple[Proposal, list[str]]:
     """Add the patches of a set of edits for some profiles; one that replaces another by its id stands in its place.
 
@@ -86,31 +100,32 @@ def _with(
         proposal: what is edited.
         chosen: the edits.
         trying: of the pair that was tried.
-        profiles: for which they are.
+        profiles: for which each edit is, by the distribution.
         words: uv's about the conflict.
     """
-    others = [name for name in trying.catalogue.profile_names() if name not in profiles]
-    remedy = chosen.remedy
-    if others:
-        app = trying.catalogue.app(proposal_scratch.write(proposal, trying.catalogue.root).parent.name)
-        remedy = bounded(remedy, app.patches, sorted(profiles), others)
+    app = trying.catalogue.app(proposal_scratch.write(proposal, trying.catalogue.root).parent.name)
+    remedies = []
+    for edited, those in profiles.items():
+        others = [one for one in trying.catalogue.profile_names() if one not in those]
+        remedy = edits.only(chosen.remedy, [edited])
+        remedies.append(edits.bounded(remedy, app.patches, sorted(those), others) if others else remedy)
     own = {section.written.patch.id: section for section in proposal.sections}
     theirs = {patch.id: name for name, one in trying.sets.items() for patch in one.patches}
     taken = {one.name: one for one in proposal.sets}
     added = []
-    for written in remedy.written:
+    for written in (one for remedy in remedies for one in remedy.written):
         patch = written.patch
         same = next((one.written.patch for one in own.values() if _is_same_elsewhere(one.written.patch, patch)), None)
         if same is not None:
             patch = dataclasses.replace(same, profiles=(*same.profiles, *patch.profiles))
             own[same.id] = dataclasses.replace(own[same.id], written=dataclasses.replace(written, patch=patch))
-            added.append(f"patch {patch.id}, for {', '.join(sorted(profiles))} too")
+            added.append(f"patch {patch.id}, for {', '.join(written.patch.profiles)} too")
             continue
         if patch.id in theirs and theirs[patch.id] in taken:
             name = theirs[patch.id]
             taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch.id))
         if patch.id in own and patch.op != own[patch.id].written.patch.op:  # its reason was that of another version
-            patch = dataclasses.replace(patch, why=remedy.anew.get(patch.id) or drafts.WHY, source=drafts.SOURCE)
+            patch = dataclasses.replace(patch, why=chosen.remedy.anew.get(patch.id) or drafts.WHY, source=drafts.SOURCE)
         own[patch.id] = _section(proposal, dataclasses.replace(written, patch=patch))
         added.append(f"patch {patch.id}: {own[patch.id].written.patch.why}")
     changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}

@@ -131,6 +131,20 @@ def remedy(
     )
 
 
+def names(found: Remedy) -> tuple[NormalizedName, ...]:
+    """List the distributions whose requirements a remedy changes, in its order."""
+    return tuple(dict.fromkeys(change.member.name for change in found.changes if change.member is not None))
+
+
+def only(found: Remedy, kept: Collection[NormalizedName]) -> Remedy:
+    """Leave of a remedy what it does to some distributions."""
+    return dataclasses.replace(
+        found,
+        changes=tuple(change for change in found.changes if change.member is not None and change.member.name in kept),
+        written=tuple(one for one in found.written if _asks_for(one.patch) in kept),
+    )
+
+
 def _reason(reason: str, name: NormalizedName, names: Iterable[NormalizedName]) -> str:
     """Say why a distribution moves: where the conflict is another one's, it must fit that."""
     mentioned = [one for one in names if re.search(rf"(?<![a-z0-9-]){re.escape(one)}(?![a-z0-9-])", reason)]

@@ -444,6 +444,29 @@ def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tri
     return tuple(found)
 
 
+def needed_edits(order: ResolutionInputs, raw: Files, tried: Tried) -> tuple[NormalizedName, ...]:
+    """Name the distributions of a set of edits, found for another platform or profile, that this order needs edited.
+
+    Returns:
+        none where the set does not resolve the order.
+    """
+    beside, wanted = _beside(order, tried.beside), engine.for_profile(order.app.patches, order.profile.name)
+
+    def is_enough(kept: Sequence[NormalizedName]) -> bool:
+        remedy = edits.only(tried.remedy, kept)
+        files = edits.applied(wanted, remedy, raw, order.requirements)
+        answer = resolves(beside, remedy, files) if files is not None else None
+        return answer is not None and is_together(answer.versions)
+
+    kept = edits.names(tried.remedy)
+    if not applicable_remedies(order, raw, [tried]):
+        return ()
+    for name in kept:
+        fewer = tuple(one for one in kept if one != name)
+        kept = fewer if is_enough(fewer) else kept
+    return kept
+
+
 def patches_left_out(order: ResolutionInputs, raw: Files, conflicts: Sequence[Conflict]) -> tuple[Patch, ...]:
     """Find patches of the app that leave the profile out, and with which the order resolves; arguments as `explain`.
 
