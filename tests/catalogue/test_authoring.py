@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import PurePosixPath
 
@@ -123,7 +124,7 @@ def notebook(*cells: str) -> str:
         pytest.param(
             "m.py",
             'x = "cuda"\n# a\n',
-            'x = "cpu"\n\n\ndef f():\n    pass\n',
+            'x = "cpu"\ndef f():\n    pass\n',
             ["insert-statement", "replace-expression", "unified-diff"],
             id="and-more",
         ),
@@ -219,18 +220,18 @@ def test_replaced_text_is_proved_by_what_stands_there_now_too() -> None:
     authored = assembly.author({path: b"needs('>=3.8.0')\n"}, {path: b"needs('>=3.9.0')\n"})
     (patch,) = read_back(authored)
     assert engine.failed_ensures(patch, path, b"needs('>=3.9.0')\n") == ()
-    assert engine.failed_ensures(patch, path, b"needs('>=3.10')\n") == ("`'>=3.9.0'` is missing",)
+    assert engine.failed_ensures(patch, path, b"needs('>=3.10')\n") == ("`needs('>=3.9.0')` is missing",)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "third", "problem"),
     [
-        pytest.param('d = f("mps")\n', '"xpu")', '"npu")  # no "xpu"', "`'xpu'` is missing", id="a-short-string"),
-        pytest.param("n = f(16)\n", "40", "400", "`40` is missing", id="a-number"),
+        pytest.param('d = f("mps")\n', '"xpu")', '"npu")  # no "xpu"', "`f('xpu')` is missing", id="a-short-string"),
+        pytest.param("n = f(16)\n", "40", "400", "`f(40)` is missing", id="a-number"),
         pytest.param("def g():\n    n = 16\n    return 4\n", "4", "8", "`n = 4` is missing", id="that-is-near"),
-        pytest.param("def g(n=16):\n    return 8\n", "8", "9", "the text `def g(n=8):` is missing", id="in-a-head"),
-        pytest.param("x = y.load(1)\n", "y.loads", "y.loads_all", "`y.loads` is missing", id="a-name"),
-        pytest.param("x = ask('me')\n", "None", "0", "`None` is missing", id="a-call"),
+        pytest.param("def g(n=16):\n    return 8\n", "8", "9", "the text `def g(n=8): …` is missing", id="in-a-head"),
+        pytest.param("x = y.load(1)\n", "y.loads", "y.loads_all", "`y.loads(1)` is missing", id="a-name"),
+        pytest.param("x = ask('me')\n", "None", "0", "`x = None` is missing", id="a-call"),
         pytest.param("a = f(1, 16)\nb = g(1, 16)\n", "32", "64", "`f(1, 32)` is missing", id="one-of-several"),
     ],
 )
@@ -242,6 +243,80 @@ def test_third_value_in_its_place_is_no_replaced_one(before: str, after: str, th
     assert patch.op_name in {"replace-expression", "neutralise-call"}
     assert engine.failed_ensures(patch, path, edited.encode()) == ()
     assert [text.partition(" in g")[0] for text in engine.failed_ensures(patch, path, now.encode())] == [problem]
+
+
+SAMPLER = """class A:
+    def run(
+        self,
+        heat: float = 1.3,
+        top: int = 35,
+    ):
+        return sample(scale(2.3), None)
+
+
+box = [
+    Slider(
+        label="Speed",
+        value=0.94,
+    ),
+    Slider(
+        label="Top",
+        value=0.95,
+    ),
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "elsewhere"),
+    [
+        pytest.param(("float = 1.3", "float = 0.8"), ("scale(2.3)", "scale(0.8)"), id="default-of-a-parameter"),
+        pytest.param((", None", ", heat"), ("scale(2.3)", "scale(heat)"), id="name"),
+        pytest.param((", None", ", self.p"), ("scale(2.3)", "scale(self.p)"), id="attribute"),
+        pytest.param(("value=0.94,", "value=1.0,"), ("value=0.95,", "value=1.0,"), id="keyword-of-one-of-several"),
+    ],
+)
+def test_value_that_stands_somewhere_else_is_no_proof(edit: tuple[str, str], elsewhere: tuple[str, str]) -> None:
+    path = PurePosixPath("m.py")
+    patches = read_back(assembly.author({path: SAMPLER.encode()}, {path: SAMPLER.replace(*edit).encode()}))
+    assert engine.failed_ensures(patches[0], path, SAMPLER.replace(*edit).encode()) == ()
+    third = SAMPLER.replace(edit[0], re.sub(r"(= ?|, )[\w.]+", r"\1seven", edit[1])).replace(*elsewhere)
+    assert [problem for one in patches for problem in engine.failed_ensures(one, path, third.encode())] != []
+
+
+def test_each_run_of_a_diff_is_held_whole() -> None:
+    path, before = PurePosixPath("run.sh"), "start one\nuse torch 2.0\nuse vision 0.15 of it\nuse audio 2.0\nend it\n"
+    after = before.replace("2.0", "2.3").replace("0.15", "0.18").replace("start one\n", "")
+    (patch,) = read_back(assembly.author({path: before.encode()}, {path: after.encode()}))
+    assert engine.failed_ensures(patch, path, after.encode()) == ()
+    for mutant in (after.replace("torch 2.3", "torch 2.4"), after.replace("audio 2.3", "audio 2.4")):
+        assert [problem for one in patch.ensures for problem in one.problems(path, mutant.encode())] != []
+
+
+@pytest.mark.parametrize(
+    ("added", "ops"),
+    [("", ["unified-diff"]), ("import dac\n", ["insert-statement", "unified-diff"])],
+    ids=["alone", "beside-a-statement"],
+)
+def test_change_of_blank_lines_beside_others_is_no_patch_of_its_own(added: str, ops: list[str]) -> None:
+    before = "".join(f"x{n} = load({n})\n" for n in range(30))
+    wanted = before.replace("x3 = load(3)\n", "x3 = load(3)  # mine\n").replace("x19", f"{added}x19")
+    after = wanted.replace("x19", "\nx19")
+    authored, made = author({"m.py": before}, {"m.py": after})
+    assert [one.patch.op_name for one in authored.patches] == ops
+    assert authored.files[PurePosixPath("m.py")] is Likeness.MEANING
+    assert made["m.py"] == wanted
+
+
+def test_diff_stands_where_upstream_has_changed_lines_farther_off() -> None:
+    path = PurePosixPath("run.sh")
+    edited = RUN.replace("step 4\n", "step 4\nmy own step\n")
+    patches = read_back(assembly.author({path: RUN.encode()}, {path: edited.encode()}))
+    newer = RUN.replace("step 2\n", "step 2 again\n").replace("step 7\n", "a new step\nstep 7\n")
+    patched = engine.apply(patches, {path: newer.encode()})
+    assert engine.incomplete(patched) == set()
+    wanted = newer.replace("step 4\n", "step 4\nmy own step\n")
+    assert [change.after.decode() for change in patched.changes] == [wanted]
 
 
 def test_edit_in_a_call_of_several_lines_is_proved_by_its_call() -> None:
@@ -276,7 +351,7 @@ def test_edit_in_a_call_of_several_lines_is_proved_by_its_call() -> None:
             "m.py",
             "x = 'cuda'\n",
             "x  = 'cpu'\n",
-            ["replace-expression"],
+            ["unified-diff"],
             id="a-value-that-stands-anywhere-in-another-layout",
         ),
         pytest.param(
@@ -530,10 +605,10 @@ def test_edit_that_patches_of_some_profiles_make_is_written_for_all() -> None:
 @pytest.mark.parametrize("known", [(), patches(cpu=CPU)], ids=["of-this-run", "that-was-there"])
 def test_lines_that_other_patches_change_are_no_context_of_a_diff(known: tuple[Patch, ...]) -> None:
     path = PurePosixPath("m.py")
-    upstream = 'def f():\n    a = load("cuda")\n    # one\n    b = 1\n    c = 2\n'
+    upstream = 'def f():\n    a = load("cuda")  # one\n    # two\n    b = 1\n    c = 2\n'
     edited = upstream.replace("cuda", "cpu").replace("    b = 1\n", "")
     made = read_back(assembly.author({path: upstream.encode()}, {path: edited.encode()}, known=known), known)
-    newer, wanted = (text.replace("load(", "load_all(") for text in (upstream, edited))
+    newer, wanted = (text.replace("# one", "# a card") for text in (upstream, edited))
     patched = engine.apply((*known, *made), {path: newer.encode()})
     assert (patched.failures, [change.after.decode() for change in patched.changes]) == ((), [wanted])
 
@@ -647,10 +722,10 @@ def test_argument_that_calls_got_is_set_where_there_is_such_an_op() -> None:
 
 
 def test_one_change_in_several_files_is_one_patch() -> None:
-    before = {f"{name}.py": f'{name} = "cuda"\n' for name in "abc"}
+    before = {f"{name}.py": f'# {name}\nx = "cuda"\n' for name in "abc"}
     authored, made = author(before, {path: text.replace("cuda", "cpu") for path, text in before.items()})
     assert [(one.patch.paths, one.patch.expect.sites) for one in authored.patches] == [(("a.py", "b.py", "c.py"), 3)]
-    assert made["b.py"] == 'b = "cpu"\n'
+    assert made["b.py"] == '# b\nx = "cpu"\n'
 
 
 def test_each_patch_asks_for_its_why_and_has_checks_that_failed_before() -> None:

@@ -63,8 +63,8 @@ check = "no-string"
 value = "cuda"
 
 [[patch.ensure]]
-check = "has-expression"
-expression = "'cpu'"
+check = "has-statement"
+statement = "DEVICE = 'cpu'"
 """
 
 

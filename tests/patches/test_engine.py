@@ -173,10 +173,10 @@ def after(patched: Patched) -> dict[str, bytes]:
         pytest.param(
             NOTE,
             {"README_md": b"for everybody\n"},
-            OutcomeKind.FIXED_UPSTREAM,
-            "README.md",
+            OutcomeKind.GONE,
+            None,
             [],
-            "what it promises holds",
+            "nothing there needs it",
             id="holds",
         ),
         pytest.param(
@@ -350,20 +350,17 @@ XPU = """
 op = "replace-expression"
 paths = ["a.py"]
 literal = ["load"]
-pattern = "load('mps')"
-replacement = "load('xpu')"
-ensure = [{ check = "has-expression", expression = "load('xpu')" }, { check = "no-string", value = "mps" }]
+pattern = "'mps'"
+replacement = "'xpu'"
+ensure = [{ check = "has-expression", expression = "'xpu'" }, { check = "no-string", value = "mps" }]
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [("x = 1\nload('xpu')\n", OutcomeKind.FIXED_UPSTREAM), ("x = 1\nload('npu')\n", OutcomeKind.GONE)],
-    ids=["upstream-has-the-value", "upstream-has-a-third-one"],
-)
-def test_value_that_upstream_has_adopted_is_told_from_another(text: str, kind: OutcomeKind) -> None:
-    (patch,) = patches(one=XPU.replace("load('mps')", "'mps'").replace("load('xpu')\"\nensure", "'xpu'\"\nensure"))
-    assert [outcome.kind for outcome in run((patch,), a_py=text.encode()).outcomes] == [kind]
+@pytest.mark.parametrize("value", ["xpu", "npu"], ids=["the-patch's", "a-third-one"])
+def test_value_that_stands_somewhere_is_not_called_fixed(value: str) -> None:
+    (patch,) = patches(one=XPU)
+    text = f"x = load('{value}')\ny = old('xpu')\n"
+    assert [outcome.kind for outcome in run((patch,), a_py=text.encode()).outcomes] == [OutcomeKind.GONE]
 
 
 SEED = """
@@ -379,6 +376,12 @@ paths = ["run.sh"]
 diff = "@@ -1,2 +1,3 @@\\n a\\n+echo on\\n b\\n"
 ensure = [{ check = "contains", text = "echo on\\n" }]
 """
+SWAP = """
+op = "unified-diff"
+paths = ["run.sh"]
+diff = "@@ -1,5 +1,5 @@\\n a\\n b\\n-use one\\n+use two\\n c\\n d\\n"
+ensure = [{ check = "contains", text = "use two\\n" }]
+"""
 BOTH = ECHO.replace('b\\n"', 'b\\n@@ -3 +4 @@\\n-c\\n+C\\n"')
 
 
@@ -388,6 +391,7 @@ BOTH = ECHO.replace('b\\n"', 'b\\n@@ -3 +4 @@\\n-c\\n+C\\n"')
         pytest.param(SEED, {"a_py": b"seed(0)\nx = load(1)\n"}, id="statement"),
         pytest.param(ECHO, {"run_sh": b"echo on\na\nb\n"}, id="line-beside-its-place"),
         pytest.param(ECHO, {"run_sh": b"a\nnew\nb\necho on\n"}, id="line-whose-place-has-changed"),
+        pytest.param(SWAP, {"run_sh": b"a\nb\nuse two\nnew\nd\n"}, id="replaced-beside-a-neighbour"),
         pytest.param(BOTH, {"run_sh": b"a\nnew\nb\nC\necho on\n"}, id="line-and-the-other-hunk-is-there"),
     ],
 )
@@ -400,6 +404,18 @@ def test_what_upstream_has_added_elsewhere_is_not_added_again(text: str, before:
     assert outcome.detail == "in an edited form or another place: what it promises holds"
     ((name, data),) = before.items()
     assert failed_ensures(patch, path(name), data) == ()
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(b"a\nb\nuse three\nc\nd\nuse two\n", id="a-third-in-its-place"),
+        pytest.param(b"a\nb\nuse two\nnew\nuse one\n", id="the-former-beside-it"),
+    ],
+)
+def test_line_that_stands_elsewhere_has_not_replaced_the_one_of_a_diff(before: bytes) -> None:
+    patched = run(patches(one=SWAP), run_sh=before)
+    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.AMBIGUOUS]
 
 
 @pytest.mark.parametrize(

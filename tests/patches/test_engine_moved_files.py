@@ -69,6 +69,15 @@ def test_renamed_file_is_known_though_it_has_no_literal_any_more() -> None:
     ]
 
 
+def test_renamed_file_in_which_the_value_stands_elsewhere_has_it_not() -> None:
+    heat = SELECT[: SELECT.index("pattern")] + 'pattern = "1.3"\nreplacement = "0.8"\n'
+    heat += 'ensure = [{ check = "has-expression", expression = "0.8" }]\n'
+    seen = b"import is_zluda\nx = 1\ny = 2\ndef f(heat=1.3): ...\n"
+    assert kinds(patches(one=heat), seen=seen, lib__backend=seen.replace(b"1.3", b"1.2") + b"z = scale(0.8)\n") == [
+        ("gone", "None", "no file matches lib/zluda.py")
+    ]
+
+
 def test_file_that_is_nowhere_is_gone() -> None:
     assert kinds(patches(one=SELECT), main=b"is_zluda = 1\n") == [
         ("gone", "None", "no file matches lib/zluda.py"),

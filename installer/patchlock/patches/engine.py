@@ -376,7 +376,9 @@ def _missed(patch: Patch, named: Collection[PurePosixPath], outcomes: Collection
 
 
 def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) -> Iterable[Outcome]:
-    """Judge the files that a patch names, and in which it finds nothing: they have what it promises, or are refused.
+    """Refuse the files that a patch names, and in which it finds nothing although they lack what it promises.
+
+    Those that have it are not called fixed: that it stands somewhere is no proof that it stands in the patch's place.
 
     The requirement whose version it sets may be gone for good, and so may what a patch forbids: then nothing is asked
     for in its place.
@@ -384,9 +386,6 @@ def _not_there(patch: Patch, named: Collection[PurePosixPath], state: _State) ->
     if patch.op_name in _OF_A_REQUIREMENT:
         return
     for path in (path for path in named if str(path) in patch.paths and path in state.current):
-        if targets.is_kept(patch, path, state.current[path], state.evaluator):
-            yield _outcome(patch, OutcomeKind.FIXED_UPSTREAM, path, (), "what it promises holds")
-            continue
         source = decode(path, state.current[path])
         gone = missing_scopes(source, getattr(patch.op, "within", ())) if isinstance(source, SourceText) else ()
         why = f" as the file has no {' and no '.join(gone)}," if gone else ""

@@ -186,9 +186,7 @@ def _done(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator) 
     if isinstance(source, Undecodable):
         return None
     where = in_file(patch, source, data, evaluator)
-    if where.settled or where.sites or where.refusals or not is_kept(patch, path, data, evaluator):
-        return (source, where) if where.settled else None
-    return source, Located(settled=(_line(source, 1),), is_alike=True)
+    return (source, where) if where.settled else None
 
 
 def unfit_paths(op: Op | None, paths: tuple[str, ...]) -> str:

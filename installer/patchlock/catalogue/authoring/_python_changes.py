@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from patchlock.catalogue.authoring import _comparison, _guards
 from patchlock.catalogue.authoring._comparison import Change, Inserted, Replaced, Returned
-from patchlock.catalogue.authoring.drafts import TELLING, Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.catalogue.authoring.drafts import (
+    TELLING,
+    Draft,
+    NamedEnsure,
+    ensures,
+    is_telling,
+    longest_word,
+    op,
+    slug,
+)
 from patchlock.model.patch import Op
 from patchlock.patches.ops.syntax import Module
 
@@ -164,7 +173,7 @@ class _Sayer:
             and isinstance(new, ast.Call)
             and (draft := self._argument(old, new, scope, count))
         ):
-            return draft
+            return dataclasses.replace(draft, stands=self._stands(group, level))
         if isinstance(old, ast.Call) and not any(isinstance(node, ast.Call) for node in ast.walk(new)):
             call = self._call(old, self._text(self.after, new), scope, count)
             return call and dataclasses.replace(call, stands=self._stands(group, level))
@@ -182,13 +191,17 @@ class _Sayer:
         """Give ways to prove that the new expressions stand, each in its place: the fewest words first."""
         places = {id(change.levels[level][0]): change for change in group}.values()
         ways: list[list[tuple[str, dict[str, object]]]] = [
-            [self._check("has-expression", change.levels[at][1], change.scope) for change in places]
+            [
+                self._check("has-expression", one, change.scope)
+                for change in places
+                if _tells(one := change.levels[at][1])
+            ]
             for at in range(level, min(len(change.levels) for change in places))
         ]
         news = [change.levels[level][1] for change in places]
         statements = [(self._statement(new), change.scope) for new, change in zip(news, places, strict=True)]
-        ways.append([self._check("has-statement", one, scope) for one, scope in statements if one is not None])
-        ways.append([("contains", {"text": text}) for text in map(self._line_of, news) if len(text.strip()) >= TELLING])
+        ways.append([self._check("has-statement", one, scope) for one, scope in statements if one and _tells(one)])
+        ways.append([("contains", {"text": text}) for text in map(self._line_of, news) if is_telling(text)])
         made = (ensures(*way) for way in ways)
         return tuple(way for way in made if len({repr(check) for check in way}) == len(places))
 
@@ -313,6 +326,12 @@ def _added_keyword(old: ast.expr, new: ast.expr) -> ast.keyword | None:
 
 def _is_of(module: Module, node: ast.expr) -> bool:
     return node.end_lineno is not None and node.end_lineno <= len(module.starts)
+
+
+def _tells(node: ast.expr | ast.stmt) -> bool:
+    """Tell whether code has a name beside a value: a lone constant or name may come to stand anywhere."""
+    is_bare = all(isinstance(one, ast.Name | ast.Attribute | ast.expr_context) for one in ast.walk(node))
+    return not is_bare and any(isinstance(one, ast.Name) for one in ast.walk(node))
 
 
 def _groups(changes: list[Replaced], level: int, scoped: bool) -> list[list[Replaced]]:

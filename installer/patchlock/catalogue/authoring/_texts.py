@@ -12,16 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.authoring.drafts import TELLING, Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures, is_telling, longest_word, op, slug
 from patchlock.model.text_files import SourceText
 
-_CONTEXTS = (3, 8, 20)
-"""Numbers of lines around a change: more where fewer do not tell its place."""
+_CONTEXTS = (2, 3, 8, 20)
+"""Numbers of lines around a change: more where fewer do not tell its place; upstream may change any of them."""
 
 _NEIGHBOURS = 6
 """Lines around a change that are tried to tell it, and one."""
 _WORDS = re.compile(r"\w+|[^\w\s]")
-_COMMENTS = ("#", "//", "::", "REM ", "rem ", ";")
 
 
 def normalize_newlines(text: str) -> str:
@@ -50,6 +49,15 @@ def distance(text: str, wanted: str) -> tuple[int, int]:
 def written_lines(text: str) -> list[str]:
     """Give the lines that are not blank."""
     return [line for line in lines_of(normalize_newlines(text)) if line.strip()]
+
+
+def without_blank_changes(before: str, after: str) -> str:
+    """Give an edited text with the blank lines of the former one where nothing else changed."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    opcodes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    blank = (not "".join([*old[i:j], *new[k:m]]).strip() for _, i, j, k, m in opcodes)
+    chosen = (old[i:j] if is_blank else new[k:m] for is_blank, (_, i, j, k, m) in zip(blank, opcodes, strict=True))
+    return "".join(line for lines in chosen for line in lines)
 
 
 def words(text: str) -> Counter[str]:
@@ -244,12 +252,11 @@ class _Run:
         return next((ensures((check, {"text": text})) for check, text in found), ())
 
     def _texts(self, lines: Sequence[str]) -> Iterator[str]:
-        """Give the lines that may tell, with their ends, as a longer line is another one; then all with neighbours.
+        """Give all the lines, with their ends, as a longer line is another one; then with more and more neighbours.
 
         Short lines, such as `pass`, the same lines in another order, or once more, are told by these.
         """
-        yield from (line for line in _by_weight(lines) if len(line.strip()) >= TELLING)
-        for around in range(1, _NEIGHBOURS):
+        for around in range(0 if is_telling("".join(lines)) else 1, _NEIGHBOURS):
             above, below = self.new[max(0, self.start - around) : self.start], self.new[self.end : self.end + around]
             yield "".join([*above, *lines, *below])
 
@@ -258,8 +265,3 @@ class _Run:
 
     def _appears(self, text: str) -> bool:
         return bool(text.strip()) and text not in self.before and text not in self.without
-
-
-def _by_weight(lines: Iterable[str]) -> list[str]:
-    """Order lines by what they tell: comments last, then the longest first."""
-    return sorted((line.lstrip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ WHY = "TODO: say what is wrong with upstream's code here, and for whom"
 SOURCE = "TODO: a link that shows the trouble"
 TELLING = 8
 """Characters of a text that hardly comes to stand somewhere by itself, as `1` or `pass` does."""
+_LONG = 20
+"""Characters of a text that tells its place without many words."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 
 
@@ -52,6 +55,12 @@ class Draft:
             after=after,
             origin=Origin(file="", line=1),
         )
+
+
+def is_telling(text: str) -> bool:
+    """Tell whether a text hardly comes to stand somewhere else, as `value=1.0,` and `return True` do."""
+    words = {word for word in _WORD.findall(text) if not keyword.iskeyword(word)}
+    return len(text.strip()) >= (TELLING if len(words) > 1 else _LONG)
 
 
 def op(name: str, /, **fields: object) -> Op | None:

@@ -81,6 +81,23 @@ def drafts_for(
         return FileDrafts(path=path, drafts=(), likeness=Likeness.TEXT)
     if _texts.written_lines(old.text) == _texts.written_lines(new.text) and _means_the_same(old, old, new):
         return FileDrafts(path=path, drafts=(), likeness=Likeness.MEANING)
+    written = _without_blank_changes(old, new)
+    if written is not new:
+        found = _proved(_said(path, old, written, semantic, upstream).drafts, path, before, after)
+        if found.drafts:
+            return found
+    return _said(path, old, new, semantic, upstream)
+
+
+def _without_blank_changes(old: SourceText, new: SourceText) -> SourceText:
+    """Give the edited file without changes of blank lines alone, where these mean nothing."""
+    written = dataclasses.replace(new, text=_texts.without_blank_changes(old.text, new.text))
+    is_same = likeness(encode(old), encode(written), encode(new), new.path) is Likeness.MEANING
+    return written if is_same else new
+
+
+def _said(path: PurePosixPath, old: SourceText, new: SourceText, semantic: bool, upstream: bytes | None) -> FileDrafts:
+    before, after = encode(old), encode(new)
     drafts, is_complete = _recognised(old, new) if semantic else ((), False)
     if drafts and is_complete:
         whole = _proved(drafts, path, before, after)
@@ -229,10 +246,13 @@ def _completed(
         return found if found.drafts else None
     if _texts.changed_lines(half_text, new_text) >= _texts.changed_lines(old_text, new_text):
         return None
-    for rest in _texts.diffs(path, half, new, upstream):
-        found = _proved((*exact, *rest), path, before, after)
-        if found.likeness in {Likeness.BYTES, Likeness.TEXT} and found.drafts:
-            return found
+    for wanted in dict.fromkeys((_without_blank_changes(half, new), new)):
+        for rest in _texts.diffs(path, half, wanted, upstream):
+            found = _proved((*exact, *rest), path, before, encode(wanted))
+            if found.likeness in {Likeness.BYTES, Likeness.TEXT} and found.drafts:
+                found = found if wanted is new else _proved(found.drafts, path, before, after)
+                if found.drafts:
+                    return found
     return None
 
 
@@ -294,7 +314,7 @@ def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, *res
         return bool(check.problems(path, before)) and not any(check.problems(path, data) for data in (step, *results))
 
     found = tuple(ensure for ensure in draft.ensures if tells(ensure))
-    if found and not draft.stands:
+    if found and (not draft.stands or draft.op_name == "set-argument"):
         return found if draft.op_name == "unified-diff" else found[:1] + _second(found)
     old, new = decode(path, before), decode(path, step)
     if isinstance(old, Undecodable) or isinstance(new, Undecodable):

@@ -225,9 +225,26 @@ def _outermost(places: list[_Place]) -> list[_Place]:
 
 
 def _is_added_elsewhere(lines: _Lines, hunk: Hunk) -> bool:
-    """Tell whether a hunk takes nothing away, and what it adds stands in the file."""
-    changes = [(before, after) for is_change, before, after in _runs(hunk) if is_change]
-    return all(not before and lines.find(after) for before, after in changes)
+    """Tell whether all that a hunk adds stands in the file; what replaces other lines, beside a neighbour of these."""
+    runs = [(False, (), ()), *_runs(hunk), (False, (), ())]
+    return all(
+        bool(lines.find(after)) if not before else _has_replaced(lines, above, (before, after), below)
+        for (_, above, _), (is_change, before, after), (_, below, _) in zip(runs, runs[1:], runs[2:], strict=False)
+        if is_change
+    )
+
+
+def _has_replaced(
+    lines: _Lines,
+    above: tuple[HunkLine, ...],
+    change: tuple[tuple[HunkLine, ...], tuple[HunkLine, ...]],
+    below: tuple[HunkLine, ...],
+) -> bool:
+    """Tell whether new lines stand in the place of others: elsewhere, they say nothing of what stands there now."""
+    before, after = change
+    ways = ((above[-1:], (*above[-1:], *after)), (below[:1], (*after, *below[:1])))
+    is_there = any(near and near[0].text.strip() and lines.find(way) for near, way in ways)
+    return bool(after) and is_there and not lines.find(before)
 
 
 def _what_changed(lines: _Lines, hunk: Hunk) -> str:
