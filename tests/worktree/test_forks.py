@@ -9,7 +9,7 @@ import pytest
 from test_clone_patches import CHOOSE, DEVICE, FILE, HELPER, PATCHED, USE, WANTED, clone, commit, git, read, upstream
 from test_engine import patches
 
-from patchlock.model.errors import GitFirstError, NotPatchedError, UpstreamError
+from patchlock.model.errors import GitFirstError, NotPatchedError, PatchError, UpstreamError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.worktree import clone_patches, committed_undo, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
@@ -271,6 +271,17 @@ def test_patch_that_waits_for_the_end_of_a_merge_is_not_called_applied(clone: Pa
     git(clone, "-c", "core.editor=true", "merge", "--continue")
     assert {one.detail for one in apply(clone, _own(clone)).outcomes} == {""}
     assert "choose()" in read(clone, "a")
+
+
+def test_edit_in_a_conflict_is_not_lost_to_a_patch_that_finds_nothing(clone: Path, upstream: Path) -> None:
+    _patched_fork(clone, upstream)
+    commit(upstream, a=FILE.replace('"cuda"', "pick()") + "other = choose()\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    before = read(clone, "a")
+    with pytest.raises(PatchError, match="is changed by a, whose edit is in conflict"):
+        apply(clone, _own(clone))
+    assert read(clone, "a") == before
+    assert "device = choose()\n" in before
 
 
 def test_nothing_is_left_out_in_the_middle_of_a_merge(clone: Path, upstream: Path) -> None:

@@ -105,6 +105,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     where, ways = f"{wanted.name} at {upstream[:12]} in {tree.root}", ways_on(tree, wanted, upstream, patched)
     if wrong := engine.incomplete_error(patched, where, command, ways=ways):
         raise _beside_git(tree, wrong)
+    if waiting := _idle_in_conflict(tree, wanted, patched):
+        raise _beside_git(tree, waiting)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
@@ -181,9 +183,19 @@ def _beside_git(tree: Tree, error: PatchError) -> PatchError:
     files = ", ".join(map(str, sorted(move.open_conflicts(tree))))
     told = f"your `git {name}` is not done{f', and its conflicts stand in {files}' if files else ''}"
     remedy = (
-        f"{told}: correct the patch and run this again, end the {name} first, or go back with `{clone} {name} --abort`"
+        f"{told}: correct or remove the patch and run this again, end the {name} first, or go back with "
+        f"`{clone} {name} --abort`"
     )
     return PatchError(error.what, where=error.where, remedy=remedy, evidence=error.evidence)
+
+
+def _idle_in_conflict(tree: Tree, wanted: PatchSet, patched: Patched) -> PatchError | None:
+    """Refuse own patches that find nothing in a file of git's conflict: resolved with them, it would lose the edit."""
+    waiting = move.open_conflicts(tree)
+    idle = _own_idle(wanted, patched.outcomes, patched.advisory)
+    names = [one.id for one in idle if any(wanted.directory / path in waiting for path in one.paths)]
+    what = f"nothing in upstream's version is changed by {', '.join(names)}, whose edit is in conflict"
+    return PatchError(what, where=str(tree.root), remedy="correct the patch") if names else None
 
 
 def _dropped(wanted: PatchSet, before: Iterable[Outcome]) -> set[PurePosixPath]:
