@@ -25,6 +25,13 @@ old = 'device = "cuda"'
 new = "device = choose()"
 ensure = [{{ check = "contains", text = "choose()" }}]
 """
+IMPORTS = """
+op = "insert-statement"
+paths = ["app.py"]
+statement = "import dac"
+above = "line7 = 7"
+ensure = [{ check = "has-statement", statement = "import dac" }]
+"""
 STILL = "your last commit still has patches: commit what has changed to take them out there too"
 
 
@@ -218,6 +225,37 @@ def test_merge_that_took_one_side_of_files_leaves_the_patches_in_the_others(
     done = apply(folder, _of_plain_values(folder))
     assert (done.lost, tuple(map(str, done.moved.written))) == ((), written)
     assert {one.patch: one.kind.value for one in done.outcomes}["c"] in {"needed", "already ours"}
+
+
+@pytest.mark.parametrize("is_edited", [False, True], ids=["clean", "edited"])
+def test_what_upstream_did_itself_is_not_called_the_users(clone: Path, upstream: Path, is_edited: bool) -> None:
+    commit(upstream, app=FILE.replace('"cuda"', '"cpu"'), a=FILE, b=FILE, c=FILE)
+    git(clone, "pull", "-q")
+    if is_edited:
+        (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 11"))
+    outcomes = apply(clone, _of_plain_values(clone)).outcomes
+    assert {one.patch: one.kind.value for one in outcomes} == dict.fromkeys("abc", "needed") | {"app": "gone"}
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_patch_that_upstream_has_adopted_elsewhere_is_fixed_at_the_merged_commit(
+    clone: Path, upstream: Path, is_fresh: bool
+) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    commit(clone, app=FILE.replace("line7", "import dac\nline7"))
+    theirs = commit(upstream, app=FILE.replace("line2", "if True:\n    import dac\nline2"), other="x = 2\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    folder = clone
+    if is_fresh:
+        folder = clone.parent / "fresh"
+        git(clone.parent, "clone", "-q", str(clone), str(folder))
+    origin = str(folder.resolve() / "patches.toml")
+    wanted = dataclasses.replace(WANTED, origin=origin, patches=patches(dac=IMPORTS))
+    done, tree = apply(folder, wanted), trees.open_tree(folder)
+    upstream_commit, _, outcomes = clone_patches.status(tree, wanted, folder.parent / "cache")
+    assert (done.upstream, upstream_commit) == (theirs, theirs)
+    assert [one.kind.value for one in (*done.outcomes, *outcomes)] == ["fixed upstream"] * 2
+    assert (done.lost, done.moved.merged, done.moved.written) == ((), (PurePosixPath("app.py"),), ())
 
 
 def test_patch_that_only_the_last_commit_has_is_taken_back_by_an_edit(clone: Path) -> None:

@@ -73,8 +73,9 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
         found += _below(tree, wanted, commit, name, whole, tried)
     if found:
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
-        best = _with_adopted(tree, wanted, commit, best, evaluator, states)
-        return best if _is_forks(tree, wanted, commit, best, evaluator) else None
+        newest = _with_adopted(tree, wanted, commit, best, evaluator, states)
+        is_forks = _is_forks(tree, wanted, commit, newest if newest.patched.changes else best, evaluator)
+        return newest if is_forks else None
     if is_shallow(tree) and start is None:
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
@@ -109,7 +110,7 @@ def _below(
 def _with_adopted(
     tree: Tree, wanted: PatchSet, commit: CommitId, best: Committed, evaluator: Evaluator, states: Iterable[CommitId]
 ) -> Committed:
-    """Give what a commit holds above upstream's newest commit, where that has adopted some of the patches.
+    """Give what a commit holds above upstream's newest commit, where that has adopted patches, some or all.
 
     That commit came by a merge: a commit that holds them is neither behind it nor before it.
     """
@@ -121,7 +122,8 @@ def _with_adopted(
         if all(any(trees.is_ancestor(tree.repository, *two) for two in ((new, one), (one, new))) for new in first):
             continue
         patched = _apply(tree, wanted, patches, one, evaluator)
-        if patched.changes and _holds(tree, wanted, commit, patched):
+        are_all = patched.outcomes and all(one.kind is OutcomeKind.FIXED_UPSTREAM for one in patched.outcomes)
+        if are_all or (patched.changes and _holds(tree, wanted, commit, patched)):
             return Committed(profile=best.profile, upstream=one, patched=patched)
     return best
 
