@@ -66,3 +66,16 @@ def test_merge_whose_conflicts_patches_had_caused_goes_on_with_git(clone: Path, 
         git(clone, "pull", "-q", "--no-rebase")
     said = patchlock("patch", "apply", *_options(clone))
     assert said.stdout.splitlines()[-1] == f"now go on with git: `git -C {clone} merge --continue`; then run this again"
+
+
+def test_undo_with_conflicts_says_of_how_many_files_the_patches_are_taken_out(
+    clone: Path, patchlock: Patchlock
+) -> None:
+    (clone / "b.py").write_text((clone / "app.py").read_text())
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "b")
+    assert patchlock("patch", "apply", *_options(clone)).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("choose()", "mine()"))
+    done = patchlock("patch", "undo", "--source", str(clone))
+    told = f"the patches are taken out of 1 of 2 files of {clone}, and 1 waits for you"
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, told)

@@ -617,7 +617,10 @@ def test_refusal_says_which_version_of_the_file_was_read_and_what_changes_it(clo
         git(clone, "reset", "-q", "--hard", "origin/main")
     show = f"git -C {clone} show {git(upstream, 'rev-parse', 'HEAD')[:12]}:app.py"
     correct = f"correct the patch (`{show}` shows the file that it was tried on)"
-    assert ways == [correct, f"change these places and commit that, {correct}"]
+    new = f"patchlock patch new --source {clone} --base {show[-19:-7]} --into {wanted.origin}"
+    again = f"remove its table from {wanted.origin} and write it again with `{new}`"
+    keep = f"keep the edit, which --without takes out of your files: {again}"
+    assert ways == [f"{keep}, {correct}", f"change these places and commit that, {correct}"]
 
 
 def test_staged_work_stays_staged_over_an_update(clone: Path, upstream: Path) -> None:

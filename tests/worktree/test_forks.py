@@ -11,7 +11,9 @@ from test_engine import patches
 
 from patchlock.model.errors import GitFirstError, NotPatchedError, PatchError, UpstreamError
 from patchlock.model.identities import CommitId, Sha256
-from patchlock.worktree import clone_patches, committed_undo, histories, trees
+from patchlock.patches import engine
+from patchlock.patches.evaluation import DIRECT
+from patchlock.worktree import _outcomes_in_tree, clone_patches, committed_undo, histories, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -31,6 +33,27 @@ paths = ["app.py"]
 statement = "import dac"
 above = "line7 = 7"
 ensure = [{ check = "has-statement", statement = "import dac" }]
+"""
+DIFF = """
+op = "unified-diff"
+paths = ["app.py"]
+diff = '''
+--- a/app.py
++++ b/app.py
+@@ -4,4 +4,5 @@
+ line4 = 4
+ device = "cuda"
+ line6 = 6
++import dac
+ line7 = 7
+'''
+ensure = [{ check = "contains", text = "import dac" }]
+"""
+BLANK = """
+op = "unified-diff"
+paths = ["app.py"]
+diff = "--- a/app.py\\n+++ b/app.py\\n@@ -2,4 +2,6 @@\\n line2 = 2\\n \\n+import dac\\n+\\n line3 = 3\\n line4 = 4\\n"
+ensure = [{ check = "contains", text = "import dac" }]
 """
 STILL = "your last commit still has patches: commit what has changed to take them out there too"
 
@@ -255,7 +278,45 @@ def test_patch_that_upstream_has_adopted_elsewhere_is_fixed_at_the_merged_commit
     upstream_commit, _, outcomes = clone_patches.status(tree, wanted, folder.parent / "cache")
     assert (done.upstream, upstream_commit) == (theirs, theirs)
     assert [one.kind.value for one in (*done.outcomes, *outcomes)] == ["fixed upstream"] * 2
-    assert (done.lost, done.moved.merged, done.moved.written) == ((), (PurePosixPath("app.py"),), ())
+    assert (done.lost, done.moved.written) == ((), ())
+
+
+def test_newer_file_of_upstream_without_patches_is_no_edit_that_is_kept(clone: Path, upstream: Path) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    commit(clone, app=FILE.replace("line7", "import dac\nline7"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 44"), other="x = 2\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    origin = str(clone.resolve() / "patches.toml")
+    moved = apply(clone, dataclasses.replace(WANTED, origin=origin, patches=patches(dac=DIFF))).moved
+    assert [*map(str, (*moved.merged, *moved.kept))] == ["app.py"]
+
+
+def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream: Path) -> None:
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    origin = str(clone.resolve() / "patches.toml")
+    wanted = dataclasses.replace(WANTED, origin=origin, patches=patches(dac=DIFF))
+    apply(clone, wanted)
+    commit(clone)
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 44"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    with pytest.raises(PatchError, match="does not do what it says") as caught:
+        apply(clone, wanted)
+    new = f"patchlock patch new --source {clone} --base {git(upstream, 'rev-parse', 'HEAD')[:12]} --into {origin}"
+    assert caught.value.remedy.startswith(
+        f"keep the edit, which --without takes out of your files: remove its table from {origin} and write it again "
+        f"with `{new}`, correct the patch ("
+    )
+
+
+def test_edit_beside_newer_lines_of_upstream_is_there(clone: Path) -> None:
+    old = FILE.replace("line3", "\nline3")
+    wanted = dataclasses.replace(WANTED, patches=patches(dac=BLANK))
+    patched = engine.apply(wanted.patches, {PurePosixPath("app.py"): old.encode()})
+    tree, newer = trees.open_tree(clone), old.replace("line4 = 4", "line4 = 44")
+    for new, kind in (("import dac\n\nline3", "already ours"), ("import dab\n\nline3", "drifted by the user")):
+        commit(clone, app=newer.replace("line3", new))
+        (outcome,) = _outcomes_in_tree.in_tree(tree, wanted, patched, DIRECT)
+        assert outcome.kind.value == kind
 
 
 def test_patch_that_only_the_last_commit_has_is_taken_back_by_an_edit(clone: Path) -> None:

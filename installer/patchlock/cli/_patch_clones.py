@@ -155,7 +155,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
         return _output.succeed("patch undo", _moved(moved), error)
     done = f"{_taken_out(tree, moved)}{_kept(tree, moved)}"
     _output.echo(f"your choices stand, and the patches are taken out of {tree.root}" if was_waiting else done)
-    if committed := where_written if moved.written or moved.conflicts else otherwise:
+    if (committed := where_written if moved.written else otherwise) and not error:
         _output.echo(committed)
     if staged := set(clone_patches.still_staged(tree, applied)) - {*moved.conflicts}:
         names = command_lines.joined(sorted(map(str, staged)))
@@ -168,8 +168,11 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
 
 
 def _taken_out(tree: Tree, moved: Moved) -> str:
-    """Say of how many files the patches are taken out; those in which conflicts wait do not count."""
-    count = len({*moved.written} - {*moved.conflicts})
+    """Say of how many files the patches are taken out, and in how many conflicts wait."""
+    count, waiting = len({*moved.written} - {*moved.conflicts}), len(moved.conflicts)
+    if count and waiting:
+        told = f"{waiting} wait{'s' if waiting == 1 else ''} for you"
+        return f"the patches are taken out of {count} of {count + waiting} files of {tree.root}, and {told}"
     if count:
         return f"the patches are taken out of {count} file{'' if count == 1 else 's'} of {tree.root}"
     if moved.conflicts:

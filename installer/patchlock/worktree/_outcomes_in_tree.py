@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import WAITS, WITH_EDITS, Outcome, OutcomeKind, Patched
+from patchlock.model.patch import WAITS, WITH_EDITS, FileChange, Outcome, OutcomeKind, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS
@@ -87,7 +87,25 @@ def _in_tree(
         detail = "your sparse checkout leaves the file out" if path in left_out else "you have removed the file"
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-    return edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
+    found = edited_file.outcome_with_edits(patch, change, outcome, present, evaluator)
+    if found.kind is OutcomeKind.DRIFTED and tree.is_clone and _is_whole(tree, path, change, present):
+        return edited_file.outcome_as_left(outcome, WITH_EDITS)
+    return found
+
+
+def _is_whole(tree: Tree, path: PurePosixPath, change: FileChange, present: bytes) -> bool:
+    """Tell whether patches come out of a file by a clean merge, and go in again as they stand there.
+
+    Upstream may have changed what they are placed by, where git has merged a newer commit than the one patched here.
+    """
+    before, after = change.before, change.after
+    if before is None:
+        return False
+    without = _merge.merge(tree.repository, path, present, after, before)
+    if not without.is_clean or without.data == present:
+        return False
+    again = _merge.merge(tree.repository, path, without.data, before, after)
+    return again.is_clean and again.data == present
 
 
 def _taken_back(tree: Tree, wanted: PatchSet, outcome: Outcome, path: PurePosixPath, evaluator: Evaluator) -> Outcome:

@@ -316,12 +316,24 @@ def ways_on(tree: Tree, wanted: PatchSet, upstream: CommitId, patched: Patched) 
     change = ("change these places" + (" and commit that" if tree.is_clone else ""),)
     if not tree.is_clone or not paths:
         return (*change, "correct the patch")
+    head = manifest.head_of(tree)
+    is_forks = upstream != head and _committed_patches.are_forks(tree, wanted.profile, wanted.origin, CommitId(head))
     show = command_lines.joined(["git", "-C", str(tree.root), "show", f"{upstream[:12]}:{paths[0]}"])
     return (
-        *(change if upstream == manifest.head_of(tree) else ()),
+        *((_written_again(tree, wanted, upstream, len(wrong)),) if is_forks and not wanted.profile else ()),
+        *(change if upstream == head else ()),
         f"correct the patch (`{show}` shows the file that it was tried on)",
         "use the commit that the patches were written for",
     )
+
+
+def _written_again(tree: Tree, wanted: PatchSet, upstream: CommitId, count: int) -> str:
+    """Say how a fork keeps the edits of its patches, which its commits have, where these fit upstream no more."""
+    edit, its, it = ("the edit", "its table", "it") if count == 1 else ("the edits", "their tables", "them")
+    source, file = command_lines.quoted(str(tree.root)), command_lines.quoted(wanted.origin)
+    new = f"patchlock patch new --source {source} --base {upstream[:12]} --into {file}"
+    keep = f"keep {edit}, which --without takes out of your files"
+    return f"{keep}: remove {its} from {file} and write {it} again with `{new}`"
 
 
 def by_meaning(

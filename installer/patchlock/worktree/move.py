@@ -206,9 +206,9 @@ def move(
         git("update-ref", "-d", tree.ref(_OWN_NEXT), repository=tree.repository)
     return Moved(
         written=tuple(sorted({*plan.puts, *plan.removes})),
-        merged=tuple(plan.merged),
+        merged=_with_edits(tree, plan, snapshot, goal, where, plan.merged),
         layout=_in_other_layout(tree, plan, snapshot, goal),
-        kept=tuple(plan.kept),
+        kept=_with_edits(tree, plan, snapshot, goal, where, plan.kept),
         removed=tuple(plan.removed),
         replaced=tuple(sorted(plan.replaced, key=lambda edit: (edit.path, edit.line))),
         unstaged=tuple(sorted(plan.unstaged)),
@@ -217,6 +217,21 @@ def move(
         left_by_git=left,
         left_stash=bool(plan.resolved) and not left and _is_autostash(tree),
     )
+
+
+def _with_edits(
+    tree: Tree, plan: Plan, snapshot: Snapshot, goal: Goal, where: BranchState | None, paths: Iterable[PurePosixPath]
+) -> tuple[PurePosixPath, ...]:
+    """Leave out of some files those that are as committed, with upstream's lines and the patches and nothing else."""
+    of_branch = (where.upstream, where.head) if where else (None, None)
+    commits = (trees.upstream_of(tree.repository, goal.target), goal.target, *of_branch)
+    before, after, newest, head = (trees.everything(tree.repository, commit) for commit in commits)
+    found = []
+    for path in paths:
+        name, there = plan.upstreams_name(path), plan.puts.get(path, snapshot.files.get(path))
+        known = [after.get(name), *([newest.get(name)] if before.get(name) == after.get(name) else [])]
+        found += [path] if there != head.get(path) or there not in known else []
+    return tuple(found)
 
 
 def _in_other_layout(tree: Tree, plan: Plan, snapshot: Snapshot, goal: Goal) -> tuple[PurePosixPath, ...]:
