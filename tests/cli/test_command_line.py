@@ -76,6 +76,8 @@ def test_help_reads_nothing_but_click() -> None:
         "cli._log",
         "cli._output",
         "cli._paths",
+        "core",
+        "core.relative_paths",
         "model",
         "model.addresses",
         "model.errors",
