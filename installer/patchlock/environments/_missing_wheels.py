@@ -90,9 +90,9 @@ def _locate(
     """Ask for the addresses of wheels; the error is about those of the index, where it does not have all of them."""
     by_address = [package for package in packages if package.url]
     try:
-        return addresses.locate(_only(lock, packages), platform, installing=True), None
+        return addresses.locate(_only(lock, packages), platform), None
     except DownloadError as error:
-        return addresses.locate(_only(lock, by_address), platform, installing=True), error
+        return addresses.locate(_only(lock, by_address), platform), error
 
 
 def _only(lock: Lock, packages: list[LockedPackage]) -> Lock:

@@ -93,7 +93,7 @@ def _fetched(request: Request, lock: Lock, packages: Iterable[LockedPackage], pr
     missing = tuple(one for one in wanted if one not in paths)
     if missing:
         progress.say(f"asking where {len(missing)} files are")
-        places = addresses.locate(dataclasses.replace(lock, packages=missing), request.platform, installing=True)
+        places = addresses.locate(dataclasses.replace(lock, packages=missing), request.platform)
         files = [
             FetchRequest(
                 name=one.name,
@@ -221,7 +221,7 @@ def tool_files(request: Request, lock: Path, progress: Progress) -> dict[str, Pa
             if one.marker is None or one.marker.evaluate(dict[str, str | frozenset[str]](seen))
         ]
         try:
-            offered = addresses.offered(named, str(python), request.platform, installing=True)
+            offered = addresses.offered(named, str(python), request.platform)
         except DownloadError as error:
             lacking += [f"{one}, for Python {python}" for one in error.evidence]
             continue

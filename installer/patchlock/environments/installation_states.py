@@ -75,7 +75,7 @@ def pinned_commit(one: InstallationState, catalogue: Path) -> str:
     """Name the commit of the catalogue's lock, where the generation in use is at another one; else ""."""
     if one.used is None:
         return ""
-    lock = freshness.lock_file(catalogue / "lockfiles" / one.used.app, one.used.profile, one.used.platform)
+    lock = _lock(catalogue, one.used)
     pinned = re.search(rb'^# commit = "([0-9a-f]+)"$', lock.read_bytes(), re.MULTILINE)
     return pinned[1].decode() if pinned and pinned[1].decode() != one.used.upstream else ""
 
@@ -84,9 +84,13 @@ def changed_inputs(one: InstallationState, catalogue: Path) -> tuple[str, ...]:
     """Name the files of the catalogue that have changed since its lock was made: nothing is installed from that."""
     if one.used is None:
         return ()
-    lock = freshness.lock_file(catalogue / "lockfiles" / one.used.app, one.used.profile, one.used.platform)
-    listed = re.findall(r'^# "([^":]+)" = "([0-9a-f]{64})"$', lock.read_text(encoding="utf-8"), re.MULTILINE)
+    text = _lock(catalogue, one.used).read_text(encoding="utf-8")
+    listed = re.findall(r'^# "([^":]+)" = "([0-9a-f]{64})"$', text, re.MULTILINE)
     return tuple(name for name, digest in listed if _digest(catalogue / name) != digest)
+
+
+def _lock(catalogue: Path, used: Receipt) -> Path:
+    return freshness.lock_file(catalogue / "lockfiles" / used.app, used.profile, used.platform)
 
 
 def _digest(file: Path) -> str:
@@ -95,7 +99,7 @@ def _digest(file: Path) -> str:
 
 def _compared(catalogue: Path, used: Receipt) -> State:
     """Compare with the catalogue's lock, which names all files of the catalogue that it was made from."""
-    lock = freshness.lock_file(catalogue / "lockfiles" / used.app, used.profile, used.platform)
+    lock = _lock(catalogue, used)
     if not lock.is_file():
         return "unlisted"
     return "current" if _digest(lock) == used.lock else "stale"

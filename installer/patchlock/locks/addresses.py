@@ -30,17 +30,14 @@ _AT_ONCE = 8
 """Questions to uv together."""
 
 
-def locate(
-    lock: Lock, platform: Platform, *, installing: bool = False, timeout: float | None = None
-) -> Mapping[NormalizedName, Located]:
+def locate(lock: Lock, platform: Platform, *, timeout: float | None = None) -> Mapping[NormalizedName, Located]:
     """Find the address of the one file of each distribution, by its sha256.
 
-    Files that carry an address in the lock keep it; all others are asked of the machine's index, all at once.
+    Files that carry an address in the lock keep it; the machine's indexes and folders are asked for all others at once.
 
     Args:
         lock: the lock.
         platform: the one it is for.
-        installing: whether further indexes and folders of the machine are welcome, as to an install.
         timeout: seconds that the index may take; None waits for ever.
 
     Raises:
@@ -56,9 +53,7 @@ def locate(
     sdists = frozenset(package.name for package in asked if package.why.endswith("sdist"))
     pins = [(package.name, package.version) for package in asked]
     python = lock.provenance.python
-    ask = functools.partial(
-        offered, python=python, platform=platform, sdists=sdists, installing=installing, timeout=timeout
-    )
+    ask = functools.partial(offered, python=python, platform=platform, sdists=sdists, timeout=timeout)
     found = ask(pins) if asked else {}
     if other := [(package.name, package.version) for package in asked if package.sha256 not in found]:
         found |= ask(other, afresh=True)
@@ -74,7 +69,6 @@ def offered(
     platform: Platform,
     *,
     sdists: Container[NormalizedName] = (),
-    installing: bool,
     timeout: float | None = None,
     afresh: bool = False,
 ) -> dict[str, Located]:
@@ -87,7 +81,6 @@ def offered(
         python: major and minor version.
         platform: the one it is for.
         sdists: those of which the sdist is wanted.
-        installing: see `locate`.
         timeout: see `locate`.
         afresh: ask past uv's cache from the start.
 
@@ -99,9 +92,7 @@ def offered(
         NetworkError: the index does not answer.
     """
     wanted = tuple(pins)
-    ask = functools.partial(
-        _ask, python=python, platform=platform, sdists=sdists, installing=installing, timeout=timeout
-    )
+    ask = functools.partial(_ask, python=python, platform=platform, sdists=sdists, timeout=timeout)
     with contextlib.suppress(UnsatisfiableError):
         return ask(wanted, afresh=afresh)
 
@@ -128,7 +119,6 @@ def _ask(
     python: str,
     platform: Platform,
     sdists: Container[NormalizedName],
-    installing: bool,
     timeout: float | None,
     afresh: bool,
 ) -> dict[str, Located]:
@@ -144,7 +134,7 @@ def _ask(
             *("--python-version", python, "--python-platform", platform.uv, *refresh),
             *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
             cwd=folder,
-            installing=installing,
+            installing=True,
             timeout=timeout,
         )
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))

@@ -43,7 +43,7 @@ def as_pylock(request: Request) -> str:
             "on each machine",
             remedy=f"take the lock itself: `{make}`",
         )
-    return pylock.document(lock, request.platform, addresses.locate(lock, request.platform, installing=True))
+    return pylock.document(lock, request.platform, addresses.locate(lock, request.platform))
 
 
 def as_cyclonedx(request: Request) -> str:

@@ -194,7 +194,8 @@ def _idle_in_conflict(tree: Tree, wanted: PatchSet, patched: Patched) -> PatchEr
     waiting = move.open_conflicts(tree)
     idle = _own_idle(wanted, patched.outcomes, patched.advisory)
     names = [one.id for one in idle if any(wanted.directory / path in waiting for path in one.paths)]
-    what = f"nothing in upstream's version is changed by {', '.join(names)}, whose edit is in conflict"
+    finds = "finds" if len(names) == 1 else "find"
+    what = f"{', '.join(names)} {finds} nothing to change in upstream's version of a file that is in conflict"
     return PatchError(what, where=str(tree.root), remedy="correct the patch") if names else None
 
 

@@ -204,10 +204,11 @@ def move(
     left = () if where and where.unfinished else left
     if plan.by_meaning:
         git("update-ref", "-d", tree.ref(_OWN_NEXT), repository=tree.repository)
+    merged = _with_edits(tree, plan, snapshot, goal, where, plan.merged)
     return Moved(
         written=tuple(sorted({*plan.puts, *plan.removes})),
-        merged=_with_edits(tree, plan, snapshot, goal, where, plan.merged),
-        layout=_in_other_layout(tree, plan, snapshot, goal),
+        merged=merged,
+        layout=_in_other_layout(tree, plan, snapshot, goal, merged),
         kept=_with_edits(tree, plan, snapshot, goal, where, plan.kept),
         removed=tuple(plan.removed),
         replaced=tuple(sorted(plan.replaced, key=lambda edit: (edit.path, edit.line))),
@@ -234,11 +235,13 @@ def _with_edits(
     return tuple(found)
 
 
-def _in_other_layout(tree: Tree, plan: Plan, snapshot: Snapshot, goal: Goal) -> tuple[PurePosixPath, ...]:
+def _in_other_layout(
+    tree: Tree, plan: Plan, snapshot: Snapshot, goal: Goal, merged: Iterable[PurePosixPath]
+) -> tuple[PurePosixPath, ...]:
     """Name the joined files that have what the patches write with other white space, and nothing else of their own."""
     upstream = trees.upstream_of(tree.repository, goal.target)
     before, after = (trees.everything(tree.repository, commit) for commit in (upstream, goal.target))
-    names = {path: plan.upstreams_name(path) for path in plan.merged}
+    names = {path: plan.upstreams_name(path) for path in merged}
     ours = {path: after[name] for path, name in names.items() if name in after and after[name] != before.get(name)}
     pairs = {
         path: (there, made) for path, made in ours.items() if (there := plan.puts.get(path, snapshot.files.get(path)))

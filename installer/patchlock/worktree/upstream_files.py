@@ -172,8 +172,9 @@ def _seen(
     commit = commit_of(tree.repository, wanted.seen) if paths and wanted.seen else None
     known: dict[PurePosixPath, Entry] = {}
     for path, name in paths.items():
-        listed = trees.entries(tree.repository, commit if wanted.seen else _last_with(tree, name, upstream))
-        known |= {path: listed[name]} if name in listed else {}
+        last = commit if wanted.seen else _last_with(tree, name, upstream)
+        entry = trees.everything(tree.repository, last).get(name)
+        known |= {path: entry} if entry is not None and entry.is_file else {}
     blobs = trees.contents(tree.repository, known.values())
     return {path: blobs[entry.blob] for path, entry in known.items()}
 

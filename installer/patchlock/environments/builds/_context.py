@@ -77,7 +77,7 @@ def fetch_packages(shop: BuildContext, packages: Iterable[LockedPackage]) -> dic
     from patchlock.distributions import fetching, mirrors  # what speaks HTTP is imported late
     from patchlock.locks import addresses
 
-    located = addresses.locate(asked, shop.request.platform, installing=True)
+    located = addresses.locate(asked, shop.request.platform)
     for package in wanted:
         place = located[package.name]
         filename = place.filename or unquote(PurePosixPath(place.url).name)
