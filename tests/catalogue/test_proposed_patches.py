@@ -173,9 +173,9 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
             "slower",
             [
                 (3, "x = model.half()"),
-                (8, 'device = "cpu" (for mps-macos)'),
-                (5, f"self.{chosen} (for xpu-linux, xpu-windows)"),  # what follows gives it Metal
-                (9, f"{chosen} (for mps-macos)"),
+                (8, 'device = "cpu" (for mps-macos, xpu-linux, xpu-windows, directml-vega)'),
+                (5, f"self.{chosen} (for xpu-linux, xpu-windows, directml-vega)"),  # what follows gives it Metal
+                (9, f"{chosen} (for mps-macos, xpu-linux, xpu-windows, directml-vega)"),
             ],
         ),
     ]

@@ -18,6 +18,7 @@ from conftest import ROOT
 from test_new_app import STARTS, URL, Face, build_index, proposed, upstream
 
 from patchlock.catalogue import agreement
+from patchlock.cli import _progress
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.lock_request import Request
@@ -69,12 +70,28 @@ def test_edit_to_an_older_version_names_what_forces_it(
 
     assert told.returncode == 0, told.stdout
     assert (
-        "look at: edits that were tried with uv: clock<3,>=1.5 → clock<=1.0; look whether the app works with them, or "
+        "look at: edits that were tried with uv for cpu on linux-x86_64: clock<3,>=1.5 → clock<=1.0; look whether the app works with them, or "
         "without hands (1.0 is locked): all versions of hands depend on clock==1.0; app.py:1 imports hands as the program starts\n"
     ) in told.stdout
     (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
     assert "clock 1.5 has no wheel" not in patch["why"]
-    assert f"added to it: patch {patch['id']}: {patch['why']}\n" in told.stdout
+    assert patch["profiles"]
+    assert f"added to it: patch {patch['id']}, for {', '.join(patch['profiles'])}: {patch['why']}\n" in told.stdout
+
+
+def test_what_is_said_while_it_solves_names_the_pair(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    said: list[str] = []
+    monkeypatch.setattr(_progress.Plain, "say", lambda _, text: said.append(text))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve")
+
+    asked = [text for text in said if "questions to uv" in text]
+    assert asked
+    assert [text for text in asked if not text.startswith("mini-voice × cpu × linux-x86_64: looking for ")] == []
 
 
 def test_what_solve_has_tried_in_vain_is_told_and_not_written(
@@ -739,4 +756,6 @@ def test_edit_takes_nothing_out_that_the_app_imports(
 
     kept = "no edit takes words out, with which it would resolve: speech/voice.py:1 imports words as that module is imported"
     assert (kept in told) is is_needed
+    assert ("; no set of edits was found, neither with files until " in told) is is_needed
+    assert (" nor with later ones (" in told) is is_needed
     assert ("words → (dropped: speech/voice.py:2 imports it, and goes on without it)" in told) is not is_needed

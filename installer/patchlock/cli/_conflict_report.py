@@ -140,7 +140,7 @@ def text(
     profile = order.profile.name
     until = f", with files until {order.as_of}" if order.as_of else ""
     machine = f"Python {order.profile.python} on {order.platform.name}{until}"
-    lines = [f"{pair}: {_sentence(explanation)}", f"(all for {machine}: {order.profile.origin})"]
+    lines = [f"{pair}: {_sentence(explanation, order.as_of)}", f"(all for {machine}: {order.profile.origin})"]
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"conflict {number}"]
         lines += [f"  {row}" for row in _table(conflict)]
@@ -212,20 +212,18 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
     return [*lines, "", f"and the [[metadata]] that {commands} prints"]
 
 
-def _sentence(explanation: Explanation) -> str:
+def _sentence(explanation: Explanation, as_of: str) -> str:
     from patchlock.locks.conflicts.explanation import clause_with_cause
+    from patchlock.locks.resolution_inputs import last_day
 
     together = clause_with_cause(explanation.conflicts[0])
     effort = f"{explanation.asked} questions to uv, {explanation.seconds:.0f} s"
     if explanation.is_built:
         return f"{together}; the [[build]] below resolves it, tried with uv ({effort})"
     if not explanation.tried:
-        why = (
-            "no set of edits was found"
-            if explanation.is_complete
-            else "no set of edits was found in time: --explain gives more"
-        )
-        return f"{together}; {why} ({effort})"
+        days = f", neither with files until {last_day(as_of)} nor with later ones" if as_of else ""
+        how = days if explanation.is_complete else " in time: --explain gives more"
+        return f"{together}; no set of edits was found{how} ({effort})"
     more = len(explanation.conflicts) - 1
     if more:
         together += f", and there {'are' if more > 1 else 'is'} {more} more conflict{'s' if more > 1 else ''}"

@@ -461,7 +461,7 @@ def _hint(found: Explanation, again: str) -> str:
     if found.tried:
         return f"{again} with `--solve`, which writes what resolves it into the proposal; {longer}"
     if found.is_complete:
-        return f"no edits for files of that day resolve it: {again} with `--solve`, which looks further; {longer}"
+        return f"no set of edits was found: {again} with `--solve`, which looks further; {longer}"
     return f"no edits were found in that time: {again}, with more time: --explain SECONDS"
 
 

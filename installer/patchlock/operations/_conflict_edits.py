@@ -127,7 +127,8 @@ def _with(
         if patch.id in own and patch.op != own[patch.id].written.patch.op:  # its reason was that of another version
             patch = dataclasses.replace(patch, why=chosen.remedy.anew.get(patch.id) or drafts.WHY, source=drafts.SOURCE)
         own[patch.id] = _section(proposal, dataclasses.replace(written, patch=patch))
-        added.append(f"patch {patch.id}: {own[patch.id].written.patch.why}")
+        scope = f", for {', '.join(patch.profiles)}" if patch.profiles else ""
+        added.append(f"patch {patch.id}{scope}: {own[patch.id].written.patch.why}")
     changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
     dropped = _drops(chosen)
     importers = trying.importers() if dropped else Importers()
@@ -136,7 +137,8 @@ def _with(
         for c in changes.values()
         if c.member is not None
     ]
-    remark = f"edits that were tried with uv: {'; '.join(listed)}; look whether the app works with them"
+    where = f"{trying.profile.name} on {trying.platform.name}"
+    remark = f"edits that were tried with uv for {where}: {'; '.join(listed)}; look whether the app works with them"
     members = [one.member for one in changes.values() if one.member is not None and one.member.name in chosen.versions]
     older = [one.name for one in members if _is_older(one, chosen.versions[one.name])]
     remark += "".join(f", or without {one}" for one in _forcing(older, words, chosen, trying))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -49,11 +49,6 @@ class OtherLock:
     """What the program imports at its start and nothing in the lock brings, a clause."""
 
 
-def _naming(pair: str, tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Name the pair in all that is told of it, as each may take minutes."""
-    return lambda text: tell(text if pair in text else f"{pair}: {text}")
-
-
 def lock_others(
     first: LockResult, trying: LockSettings, profiles: Iterable[Profile]
 ) -> tuple[LockResult, tuple[OtherLock, ...]]:
@@ -76,7 +71,6 @@ def lock_others(
         pair = there.pair(proposal)
         if pair == first.pair:
             continue
-        there = dataclasses.replace(there, tell=_naming(pair, trying.tell))
         made = try_lock(proposal, there)
         if isinstance(made.error, UnsatisfiableError) and trying.solve:
             made = proposal_locks.with_newer(made, there)

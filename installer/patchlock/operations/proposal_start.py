@@ -123,7 +123,7 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
             proposal, needs=proposed.needs(trying.catalogue.resource_names(), contents, proposal.facts.launch)
         )
     if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
-        trying.tell("renewing the lock for the whole proposal")
+        trying.tell(f"renewing {locked.pair} for the whole proposal")
         try:
             lock = lock_trials.renew(proposal, trying)
         except UnsatisfiableError:  # something of the lock requires a newer setuptools
@@ -150,7 +150,7 @@ def _without_idle_sets(
             sets=tuple(one for one in proposal.sets if one is not choice),
             issues=tuple(one for one in proposal.issues if one.name != choice.name),
         )
-        trying.tell(f"resolving without {choice.name}")
+        trying.tell(f"resolving {trying.pair(proposal)} without {choice.name}")
         with contextlib.suppress(PatchlockError):
             other = relock.resolve(proposal_scratch.request_for(fewer, trying), relock.Kept())
             if {package.name: package.version for package in other.packages} == versions:

@@ -314,13 +314,16 @@ def _is_of_an_extra(patch: Patch, tree: Tree) -> bool:
 
 
 def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator) -> Iterable[_Site]:
-    """Give what the patches of one set find in a file; in each line what the first of them finds there."""
+    """Give what the patches of one set find in a file; in each line what the first of them finds there.
+
+    What counts on other profiles than the first alone names all of them.
+    """
     found: dict[int, _Site] = {}
+    scopes: dict[int, tuple[str, ...]] = {}
     for patch in patches:
         possible = targets.possible_lines(patch.op, source) if found else None
-        if possible is not None and possible <= found.keys():
+        if possible is not None and possible <= found.keys() - scopes.keys():
             continue
-        scope = f" (for {', '.join(patch.profiles)})" if _is_elsewhere(patch) else ""
         where = evaluator.locate(patch.op, source)
         module = import_graph.tree(source.path, source.text.encode()) if _is_device(patch) else None
         guarded = _cuda_guards.guarded_lines(module) if module is not None else frozenset()
@@ -334,7 +337,9 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             *((site.line, site.text) for site in where.sites if site.line not in kept),
             *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
         ):
-            place = Finding(path=source.path, line=line, text=excerpt(text) + scope, patch=patch.id)
+            if _is_elsewhere(patch) and (line in scopes or line not in found):
+                scopes[line] = tuple(dict.fromkeys((*scopes.get(line, ()), *patch.profiles)))
+            place = Finding(path=source.path, line=line, text=excerpt(text), patch=patch.id)
             found.setdefault(
                 line,
                 _Site(
@@ -345,6 +350,10 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
                     is_ended=line in ended,
                 ),
             )
+    for line, profiles in scopes.items():
+        place = found[line].found
+        scoped = dataclasses.replace(place, text=f"{place.text} (for {', '.join(profiles)})")
+        found[line] = dataclasses.replace(found[line], found=scoped)
     return found.values()
 
 

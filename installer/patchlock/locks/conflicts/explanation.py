@@ -172,13 +172,14 @@ def explain(
         None where the parts of the order do not show the conflict: it has a solution, or uv does not answer.
     """
     started = time.monotonic()
+    pair = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
     members = members_of(order, raw)
     every = atoms(members, has_cut_off=bool(order.as_of))
     asking = ResolverSession(
         order=order,
         members=members,
         deadline=started + seconds,
-        tell=lambda asked: tell(f"looking for what cannot be together: {asked} questions to uv"),
+        tell=lambda asked: tell(f"{pair}: looking for what cannot be together, {asked} questions to uv"),
     )
     (first,) = asking.ask([Question(atoms=every)])
     if not isinstance(first, Unsolved):
