@@ -461,11 +461,31 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
             "Py Audio Hummer for X",
             id="itself-and-another",
         ),
+        pytest.param(
+            '<h1><a href="x"><img src="a.png" alt="Py-Audio-Hummer"></a></h1>\n## Run Py-Audio-Hummer\n',
+            "Py-Audio-Hummer",
+            id="a-logo",
+        ),
         pytest.param("## X\n```sh\n# py-audio-hummer\n```\n", "Py-Audio-Hummer", id="comment-in-code"),
     ],
 )
 def test_title_is_a_heading_that_resembles_the_repository_s_name(readme: str, wanted: str) -> None:
     assert project_facts.title(tree({"README.md": readme}), "Py-Audio-Hummer") == wanted
+
+
+def test_page_in_restructured_text_has_a_title_and_commands_below_headings() -> None:
+    page = (
+        "=====\nHummer: it hums\n=====\n\nTraining\n--------\n\nType::\n\n  cd songs\n  python sing.py\n\n"
+        "Usage\n-----\n\n.. code-block:: sh\n\n   HUM=1 \\\n     python hum.py\n\nIt hums. ``python hm.py``\n"
+    )
+    files = tree({"README.rst": page})
+
+    assert project_facts.title(files, "Hummer") == "Hummer: it hums"
+    assert [(one.words, str(one.folder), one.found.line, one.headings) for one in documents.told(files)] == [
+        (("python", "sing.py"), "songs", 11, ("Training",)),
+        (("python", "hum.py"), ".", 18, ("Usage",)),
+        (("python", "hm.py"), ".", 21, ("Usage",)),
+    ]
 
 
 def test_title_of_a_translated_readme_comes_last() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import SimpleNamespace
@@ -52,6 +53,16 @@ def test_modules_to_import_are_those_of_the_program_or_else_of_the_packages(
     ("texts", "command", "path"),
     [
         pytest.param({"webui.py": SERVES, "cli.py": STARTS}, "python webui.py", "", id="a-server-first"),
+        pytest.param(
+            {
+                "README.md": "```sh\nuv run --extra ui go.py --help\nuv run --extra ui go.py\n```",
+                "go.py": "",
+                "app.py": SERVES,
+            },
+            "python go.py",
+            "",
+            id="a-file-that-uv-runs",
+        ),
         pytest.param({"app/main.py": STARTS, "infer.py": STARTS}, "python infer.py", "", id="the-root-first"),
         pytest.param({"a/__init__.py": "", "a/__main__.py": ""}, "python -m a", "", id="a-package"),
         pytest.param(
@@ -477,6 +488,14 @@ def test_subcommand_is_taken_from_a_document_or_asked_for(code: str, says: str, 
 
     assert " ".join(found.command) == command
     assert ("it has subcommands, one of which may have to be given: list" in found.why) == (not says)
+
+
+def test_subcommands_of_a_module_that_is_only_imported_are_none_of_the_program() -> None:
+    core = f"import argparse\nimport app\ndef main():\n{textwrap.indent(PARSER, '    ')}\nif __name__ == '__main__':\n    main()\n"
+    found = started({"app.py": f"import core\n{SERVES}", "core.py": core})
+
+    whys = {" ".join(one.command): one.why for one in found}
+    assert "subcommands" not in whys["python app.py"]
 
 
 def test_variables_of_start_scripts_are_taken_where_the_scripts_agree() -> None:

@@ -57,7 +57,7 @@ def read(
             continue
         given += [names[-1], value]
         changed += [f"{names[-1]} is {value} instead of {told}"] if value != told else []
-    commands = [*_subcommands(trees, reached)] if any(_has_subcommands(path, trees) for path in reached) else []
+    commands = [*_subcommands(trees, reached, command)]
     if commands and not {*commands} & {*arguments}:
         more = " and more" if len(commands) > _SHOWN else ""
         changed.append(f"it has subcommands, one of which may have to be given: {', '.join(commands[:_SHOWN])}{more}")
@@ -65,9 +65,11 @@ def read(
     return RequiredArguments(given=tuple(given), remarks=tuple(remarks))
 
 
-def subcommand(trees: Trees, reached: Sequence[PurePosixPath], said: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def subcommand(
+    trees: Trees, reached: Sequence[PurePosixPath], program: Sequence[str], said: Sequence[Sequence[str]]
+) -> tuple[str, ...]:
     """Give the subcommand that a line has for a program with several: one that serves, else one that takes no file."""
-    known = _subcommands(trees, reached) if any(_has_subcommands(path, trees) for path in reached) else {}
+    known = _subcommands(trees, reached, program)
     told = [words for words in said if words and words[0] in known]
     told.sort(
         key=lambda words: (
@@ -87,7 +89,7 @@ def _all_required(
     """
     for path in reached:
         if _has_subcommands(path, trees):
-            given = (found for name, found in _subcommands(trees, reached).items() if name in arguments)
+            given = (found for name, found in _subcommands(trees, reached, command).items() if name in arguments)
             return [option for one, calls in list(given)[:1] for call in calls for option in _option(one, call)]
         if found := [*_required(path, trees, reached, command)]:
             return found
@@ -99,12 +101,19 @@ def _has_subcommands(path: PurePosixPath, trees: Trees) -> bool:
     return bool(_SEVERAL.search(data)) or len(_COMMAND.findall(data)) > 1
 
 
-def _subcommands(trees: Trees, reached: Sequence[PurePosixPath]) -> dict[str, tuple[PurePosixPath, Sequence[ast.Call]]]:
-    """Give the subcommands of files, each with its file and the decorators that name its options."""
+def _subcommands(
+    trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str]
+) -> dict[str, tuple[PurePosixPath, Sequence[ast.Call]]]:
+    """Give the subcommands of a program with several, each with its file and the decorators that name its options."""
     found: dict[str, tuple[PurePosixPath, Sequence[ast.Call]]] = {}
+    if not any(_has_subcommands(path, trees) for path in reached):
+        return found
+    idle = reached_code.idle_lines(trees, reached, command)
     for path in reached:
         module = trees.of(path) if b"command" in trees.files[path] or b"add_parser" in trees.files[path] else None
         for node in ast.walk(module) if module is not None else ():
+            if getattr(node, "lineno", 0) in idle.get(path, ()):
+                continue
             if isinstance(node, ast.FunctionDef):
                 calls = [one for one in node.decorator_list if isinstance(one, ast.Call)]
                 for one in calls:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +26,18 @@ _COMPOSE = re.compile(r"(?i)(?:docker-)?compose[^/]*\.ya?ml")
 _LISTS = re.compile(r"(?i)(?:packages|apt(?:-packages)?)\.txt")
 _LEFT_OUT = re.compile(r"(?i)(?:^|/)(?:node_modules|third_party|\.github|tests?|changelog|history)(?:/|\.|$)")
 _HEADING = re.compile(r"(?i)(#{1,6})[ \t]+(.*)|<h([1-6])\b[^>]*>(.*)")
+_UNDERLINE = re.compile(r"([=\-`:'\"~^_*+#<>.])\1{2,}[ \t]*")
+_LITERAL = re.compile(r"[ \t]*(?:(?P<directive>\.\. (?:code|code-block|sourcecode|prompt)::.*)|(?!\.\. ).*::[ \t]*)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _TAG = re.compile(r"</?(?:code|pre|br|p)\b[^>]*>")
 _PROMPT = re.compile(r"^(?:\(?[\w.-]*\)?\s*[$#%]\s+|>>?\s+|!\s*|PS\b[^>]*>\s*|[A-Z]:\\[^>]*>\s*|-\s+|\*\s+)")
 _SETTING = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _COMMENT = re.compile(r"(?i)\s*(?:#|::|rem\s)")
 _AFTER = re.compile(r"\s*(?:&&|\|\||;|\||>>?|2>&1|(?<=\s)#\s|::)\s*")
-_BEFORE = re.compile(
-    r"^(?:(?:exec|sudo|call|start|nohup|time|poetry run|pdm run|pipenv run|env|uv run"
-    r"(?:\s+(?:--(?:extra|group|with|python|env-file)\s+\S+|--\w[\w-]*(?:=\S+)?))*)\s+)+"
-)
+_UV_RUN = r"uv run(?:\s+(?:--(?:extra|group|with|python|env-file)\s+\S+|--\w[\w-]*(?:=\S+)?))*"
+_BEFORE = re.compile(rf"^(?:(?:exec|sudo|call|start|nohup|time|poetry run|pdm run|pipenv run|env|{_UV_RUN})\s+)+")
+_UV_FILE = re.compile(rf"\b{_UV_RUN}\s+(?=\S+\.py(?:\s|$))")
+"""Before a file that uv gives to Python. Source: https://docs.astral.sh/uv/guides/scripts/"""
 _ASSIGNED = re.compile(r"(export\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s\"']*|\$\(pwd\))")
 _EXPORTED = re.compile(r"(?:export|set)\s+(.+)|\$env:(.+)")
 _HERE = re.compile(r"\$\(pwd\)|\$\{?PWD\b\}?")
@@ -143,7 +146,7 @@ def pip_packages(files: Files) -> dict[NormalizedName, PipPackage]:
             for word in words[2:]:
                 with contextlib.suppress(InvalidRequirement):
                     wanted = Requirement(word)
-                    above = text(files[line.found.path]).splitlines()[: line.found.line - 1]
+                    above = page(line.found.path, files).splitlines()[: line.found.line - 1]
                     heading = next((one for one in reversed(above) if one.lstrip().startswith("#")), "")
                     package = PipPackage(
                         requirement=wanted, found=line.found, is_optional="optional" in heading.lower()
@@ -157,8 +160,37 @@ def text(data: bytes) -> str:
     return data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", errors="replace")
 
 
-def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
+def page(path: PurePosixPath, files: Files) -> str:
+    """Read a document, a page in reStructuredText as Markdown with the same lines."""
     content = text(files[path])
+    return _as_markdown(content) if path.suffix.lower() == ".rst" else content
+
+
+def _as_markdown(content: str) -> str:
+    """Mark headings and literal blocks as Markdown does.
+
+    Source: https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#sections and #literal-blocks
+    """
+    lines = content.splitlines()
+    made = list(lines)
+    levels: dict[tuple[str, bool], int] = {}
+    for number, (line, below) in enumerate(itertools.pairwise(lines)):
+        if line.strip() and _UNDERLINE.fullmatch(below) and not _UNDERLINE.fullmatch(line):
+            is_over = number > 0 and lines[number - 1] == below
+            level = levels.setdefault((below[0], is_over), len(levels) + 1)
+            made[number : number + 2] = f"{'#' * min(level, 6)} {line.strip()}", ""
+        elif code := _LITERAL.fullmatch(line):
+            depth = len(line) - len(line.lstrip())
+            rest = range(number + 1, len(lines))
+            end = next((n for n in rest if lines[n].strip() and not lines[n].startswith(" " * (depth + 1))), len(lines))
+            if code["directive"] or not below.strip():
+                made[number if code["directive"] else number + 1] = "```"
+                made[end - 1] = made[end - 1] or "```"
+    return "\n".join(made)
+
+
+def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
+    content = page(path, files)
     if path.suffix.lower() in _PAGES:
         yield from _page(path, content)
     elif path.suffix.lower() in _SCRIPTS:
@@ -309,7 +341,7 @@ def _lines(
             exports |= {assigned[2]: Setting(value=value, line=number, block=block)} if assigned[1] else {}
         for part in _AFTER.split(line.strip()):
             given = dict[str, Setting]()
-            bare = _PROMPT.sub("", part.strip())
+            bare = _UV_FILE.sub(r"\g<0>python ", _PROMPT.sub("", part.strip()))
             if is_page and (exported := _EXPORTED.fullmatch(bare)):
                 exports |= _settings(re.sub(r"\s*=\s*", "=", exported[1] or exported[2], count=1), number, block)
             for pattern in (_SETTING, _BEFORE, _SETTING):

@@ -43,6 +43,7 @@ _PREPARES = re.compile(
     r"(?i)(?:init|initiali[sz]e|env|config\w*|setup|install\w*|create|login|download\w*|dl\w*|fetch|list|version|help)"
 )
 """Words after a program with which it prepares, and does nothing else."""
+_HELP = frozenset({"-h", "--help"})
 _WEB = re.compile(r"(?i)(?:^|[/_.-])(?:web-?_?ui|web-?_?app|gradio|streamlit)(?=[/_.=-]|$)")
 _OF_A_MACHINE = re.compile(
     r"(?i)(?:^|[_\W])(?:CUDA|NVIDIA|NCCL|HIP|HSA|ROCM?|ROCR|AMD|ONEAPI|ZE|SYCL|proxy|token|key|secret|passw\w*|user\w*)"
@@ -112,7 +113,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     installing = {(line.found.path, line.block): line.found.line for line in told if "install" in line.words}
     for line, started in lines:
         program, words = started
-        if (words and _PREPARES.fullmatch(words[0])) or _is_of_training(line):
+        if (words and _PREPARES.fullmatch(words[0])) or not _HELP.isdisjoint(words) or _is_of_training(line):
             continue
         arguments = _options(words)
         why = f"{line.found.path}:{line.found.line} says so"
@@ -241,7 +242,7 @@ def _made(
         mode = min(modes, key=lambda one: (not one.is_web, bool(one.arguments)), default=None)
         why, arguments = (mode.why, mode.arguments) if mode is not None else (why, ())
         serves = mode is not None and mode.is_web
-    command = (*program, *(_required_arguments.subcommand(trees, reached.files, said) or arguments))
+    command = (*program, *(_required_arguments.subcommand(trees, reached.files, program, said) or arguments))
     required = _required_arguments.read(trees, reached.files, command, said)
     left = [_left_out(words, command) for words in said]
     given = [f"its documents also give it {left[0][0]}, which you have to give"] if left and all(left) else []

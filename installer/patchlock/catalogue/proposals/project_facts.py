@@ -42,7 +42,7 @@ def title(files: Files, name: str) -> str:
     """Give the first that resembles a name: the project's description, a heading of the README; else that name."""
     described = str(project(files).get("description", "")).strip()
     pages = sorted((path for path in files if documents.order(path)[0] == 0), key=documents.order)
-    headings = [one for path in pages for one in _headings(documents.text(files[path]), name)]
+    headings = [one for path in pages for one in _headings(documents.page(path, files), name)]
     told = ((described, described), *headings)
     return excerpt(next((text for text, own in told if _resembles(own, name)), name))
 
@@ -64,6 +64,8 @@ def _headings(page: str, name: str) -> Iterator[tuple[str, str]]:
     plain = re.sub(r"(?ms)^(```|~~~).*?^\1", "", page)
     for heading in re.findall(r"(?ms)^#{1,6}[ \t]+[^\n]+|<h[1-6]\b.*?</h[1-6]>", plain):
         words = re.sub(r"!\[[^\]]*\]\([^)]*\)|:[a-z0-9_+-]+:|<[^>]*>", "", heading.lstrip("#"))
+        if not words.strip():  # a logo alone stands for the name
+            words = " ".join(re.findall(r"<img\b[^>]*\balt=[\"']([^\"']*)", heading))
         shown, own = (
             re.sub(r"\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", one) for one in (words, re.sub(elsewhere, "", words))
         )
