@@ -37,6 +37,14 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ('class A:\n    url = "hf://owner/name/x.pt"\n    def f(self):\n        fetch(self.url)', "owner/name/x.pt"),
         ('def f(url="hf://owner/name/x.pt"):\n    fetch(url)', "owner/name/x.pt"),
         ('def f():\n    return "hf://owner/name/x.pt"', "owner/name/x.pt"),
+        ('N = "name"\nAutoModel.from_pretrained(f"owner/{N}-{2}")', "owner/name-2"),
+        ('A = "owner"\nB = A + "/name"\nAutoModel.from_pretrained(B)', "owner/name"),
+        ('AutoModel.from_pretrained(f"owner/{kind}-small")', "owner/{kind}-small"),
+        ('def f(kind):\n    r = f"owner/{kind}"\n    M.from_pretrained(r)', "owner/{kind}"),
+        ('snapshot_download(f"{owner}/{name}")', "{owner}/{name}"),
+        ('snapshot_download("models/name")', "models/name"),
+        ('hf_hub_download(REPOSITORIES[language], "model.pt")', "{REPOSITORIES[language]}/model.pt"),
+        ('hf_hub_download("owner/name", f"{voice}.pt")', "owner/name/{voice}.pt"),
         ('torch.hub.load_state_dict_from_url("https://host.test/w/x.pth")', "https://host.test/w/x.pth"),
     ],
 )
@@ -49,6 +57,10 @@ def test_what_the_code_names_is_found(code: str, name: str) -> None:
     [
         'AutoModel.from_pretrained("local/model")',
         "AutoModel.from_pretrained(path)",
+        "snapshot_download(self.repository)",
+        'AutoModel.from_pretrained(f"{folder}/name")',
+        'AutoModel.from_pretrained(f"checkpoints/{name}")',
+        'AutoModel.from_pretrained("checkpoints/name")',
         'def load(name="owner/a"): ...\ndef more(name="owner/b"):\n    M.from_pretrained(name)',
         'snapshot_download("owner/name", repo_type="dataset")',
         'pipeline("text-to-speech")',
@@ -105,6 +117,15 @@ def test_what_hangs_on_an_argument_is_not_wanted_at_the_start(code: str, is_at_s
     code = code.replace("LOAD", "M.from_pretrained('owner/name')")
     listed = found("app", app=f"def load(self, source='local', *, again=False):\n    {code}\nload(app)\n")
     assert [(name, at_start) for name, _, _, at_start in listed] == [("owner/name", is_at_start)]
+
+
+def test_names_in_examples_and_tests_count_where_the_program_comes_to_them() -> None:
+    files = {PurePosixPath(f"lib/examples/{name}.py"): b'M.from_pretrained("owner/name")' for name in "ab"}
+
+    listed = downloads.read(files, Trees(files), [PurePosixPath("lib/examples/a.py")])
+
+    assert [str(one.found.path) for one in listed] == ["lib/examples/a.py"]
+    assert downloads.read(files, Trees(files), []) == ()
 
 
 def test_those_of_the_start_stand_first_and_each_once() -> None:

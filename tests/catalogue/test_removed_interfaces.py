@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -57,6 +57,17 @@ def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: 
 
     assert [place.line for issue in found for place in issue.found] == wanted
     assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
+
+
+@pytest.mark.parametrize(("path", "is_told"), [("lib/examples/a.py", False), ("lib/examples/go.py", True)])
+def test_examples_count_only_where_the_program_comes_to_them(path: str, *, is_told: bool) -> None:
+    trees = Trees(tree({path: "from torch._six import inf\n"}))
+
+    found = removed_interfaces.find(
+        trees, {canonicalize_name("torch"): Version("2.1")}, [PurePosixPath("lib/examples/go.py")]
+    )
+
+    assert bool(found) is is_told
 
 
 def test_interface_that_a_built_library_takes_and_the_lock_lacks_is_found(tmp_path: Path) -> None:

@@ -42,11 +42,19 @@ def test_sizes_are_what_the_servers_say() -> None:
         ("maker/speaks", "a.bin"),
         ("maker/speaks", "nothing.bin"),
         ("maker/none", ""),
+        ("maker/speaks", "{voice}.bin"),
+        ("maker/{name}", "a.bin"),
         ("", address),
         ("", f"{hub.url}/vendor/nothing.pth"),
     ]
     try:
-        assert asked(hub, rows) == {"maker/speaks": 711, "maker/speaks/a.bin": 700, address: 5}
+        assert asked(hub, rows) == {
+            "maker/speaks": 711,
+            "maker/speaks/a.bin": 700,
+            "maker/speaks/{voice}.bin": 711,
+            address: 5,
+        }
+        assert not [one for one in hub.asked if "{" in str(one) or "%7B" in str(one)]
         before = len(hub.asked)
         assert asked(hub, rows, UV_OFFLINE="1") == {}
         assert len(hub.asked) == before

@@ -178,6 +178,16 @@ def test_models_that_the_code_names_are_listed(mini: Mini) -> None:
     assert one == {"name": "maker/speaks", "bytes": None, "at_start": False, "path": "voice/model.py", "line": 12}
 
 
+def test_model_that_only_a_run_knows_the_name_of_is_told(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    app = 'from huggingface_hub import snapshot_download\ndef get(kind):\n    snapshot_download(f"maker/{kind}")\n'
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "speaker\n", "app.py": app + STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x")).stdout
+
+    assert "\n  maker/{kind}: size unknown, named only as it runs (app.py:3)\n" in told
+
+
 def test_lock_is_made_of_what_is_left(mini: Mini) -> None:
     assert mini.data["lock"]["error"] == ""
     lock = (mini.catalogue / "lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()

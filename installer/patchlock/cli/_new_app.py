@@ -401,9 +401,9 @@ def _download_lines(downloads: Sequence[Download], sizes: Mapping[str, int]) -> 
 
     lines = ["downloads when it runs, as its code names them:"] if downloads else []
     for one in downloads[:_SHOWN]:
-        up_to = "" if one.file else "up to "
+        up_to = "up to " if one.is_put_together or not one.file else ""
         size = f"{up_to}{size_text(sizes[one.name])}" if one.name in sizes else "size unknown"
-        when = ", as it starts" if one.is_at_start else ""
+        when = ", named only as it runs" * one.is_put_together + ", as it starts" * one.is_at_start
         lines.append(f"  {one.name}: {size}{when} ({one.found.path}:{one.found.line})")
     more = len(downloads) - _SHOWN
     return [*lines, f"  (and {more} more; --json has all)"] if more > 0 else lines

@@ -17,7 +17,8 @@ _PATIENCE = 6.0
 def sizes(downloads: Sequence[Download]) -> dict[str, int]:
     """Ask for sizes, in bytes, by `Download.name`; what nobody answers for is left out, as is all while offline.
 
-    Of a repository without a file it is the size of all of its files: a library may take some of them alone.
+    Of a repository without a file, or with one that only a run knows, it is the size of all of its files: a library may
+    take some of them alone.
     """
     if not downloads or not uv.is_online():
         return {}
@@ -27,6 +28,8 @@ def sizes(downloads: Sequence[Download]) -> dict[str, int]:
 
 
 def _size(one: Download) -> int:
+    if "{" in (one.repository or one.file):
+        return 0
     if one.repository:
-        return _hugging_face.size_of(one.repository, one.file, _PATIENCE)
+        return _hugging_face.size_of(one.repository, "" if one.is_put_together else one.file, _PATIENCE)
     return http_ranges.size(one.file) or 0

@@ -90,9 +90,9 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     proposal = _without_idle_sets(proposal, versions, trying)
     trees = proposed.clone.trees
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
-    removed = removed_interfaces.find(trees, versions)
+    files = import_graph.reached(*_program(proposal, proposed), trees).files
+    removed = removed_interfaces.find(trees, versions, files)
     if found:
-        files = import_graph.reached(*_program(proposal, proposed), trees).files
         idle = reached_code.idle_lines(trees, files, proposal.facts.launch.command)
         kept, removed = (findings.of_program(every, files, idle) for every in (kept, removed))
     limits = python_limits.find(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from patchlock.catalogue.proposals import importers
 from patchlock.catalogue.proposals.findings import Files, Finding
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
@@ -25,6 +26,19 @@ _CALLS = {
 Source: https://huggingface.co/docs/huggingface_hub/package_reference/file_download and the guides of transformers and
 diffusers."""
 _KEYWORD_ONLY = frozenset({"pipeline"})
+_OF_A_HUB = frozenset({"snapshot_download", "hf_hub_download"})
+"""Those that take no local folder."""
+_FOLDERS = frozenset(
+    {
+        *("assets", "checkpoint", "checkpoints", "ckpt", "ckpts", "data", "logs", "model", "models"),
+        *("output", "outputs", "pretrained", "pretrained_models", "weights"),
+    }
+)
+"""What begins with one of these is a path to the others."""
+_PUT_TOGETHER = re.compile(r"(?=.*\{)(?!\{[\w.]*\}$).+")
+"""A name of which a part is only known at run time; a variable alone says nothing."""
+_OF_AN_OWNER = re.compile(r"(?=.*\{)[A-Za-z0-9][\w.-]*/[^/]+")
+"""Such a name that is none of a local folder, as far as can be told."""
 _WEIGHTS = re.compile(
     r"\.(?:bin|ckpt|gguf|h5|npz|onnx|pkl|pt|pth|safetensors|tflite|tar\.gz|zip)(?:\?.*)?", re.IGNORECASE
 )
@@ -50,7 +64,9 @@ class Download:
     repository: str
     """Of Hugging Face, `owner/name`; "" for an address."""
     file: str
-    """Of that repository, or the whole address; "" for all that the library takes of the repository."""
+    """Of that repository, or the whole address; "" for all that the library takes of the repository.
+
+    In both, an expression in braces stands for what only a run knows."""
     found: Finding
     is_at_start: bool
     """It stands where Python runs as the program starts, or in what is called there whatever its arguments are."""
@@ -59,6 +75,11 @@ class Download:
     def name(self) -> str:
         """Name it as a person would look it up."""
         return "/".join(filter(None, (self.repository, self.file)))
+
+    @property
+    def is_put_together(self) -> bool:
+        """Tell whether only a run knows its name."""
+        return "{" in self.name
 
 
 def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[Download, ...]:
@@ -69,7 +90,8 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
         trees: of its Python files.
         started: the files that the program runs as it starts, in order: packages around it, itself, what it imports.
     """
-    code = {path: module for path in sorted(trees.files) if not _is_test(path) and (module := trees.of(path))}
+    paths = [path for path in sorted(trees.files) if path in started or not importers.is_no_part(path)]
+    code = {path: module for path in paths if (module := trees.of(path))}
     signs = sorted((path for path in code if _SIGNS.search(files[path])), key=lambda path: (path not in started, path))
     program = next((path for path in started if path.name != "__init__.py"), None)
     run = _run_at_start([(code[path], path == program) for path in started if path in code]) if signs else frozenset()
@@ -82,10 +104,6 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
     return tuple(
         sorted(found.values(), key=lambda one: (not one.is_at_start, one.found.path not in started, one.found.line))
     )
-
-
-def _is_test(path: PurePosixPath) -> bool:
-    return any(re.fullmatch(r"tests?|test_.*|.*_test", part) for part in (*path.parts[:-1], path.stem))
 
 
 def _of(
@@ -201,9 +219,9 @@ def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _texts(module: ast.Module) -> Mapping[str, str]:
+def _texts(module: ast.Module) -> Mapping[str, ast.expr]:
     """Give the texts of a module's names, also those that are defaults of arguments; a name with two is unknown."""
-    found: dict[str, set[str]] = {}
+    found: dict[str, dict[str, ast.expr]] = {}
     for node in ast.walk(module):
         pairs: list[tuple[str, ast.AST | None]] = []
         if isinstance(node, ast.Assign):
@@ -214,12 +232,14 @@ def _texts(module: ast.Module) -> Mapping[str, str]:
             pairs = list(zip([one.arg for one in node.args[::-1]], node.defaults[::-1], strict=False))
             pairs += list(zip([one.arg for one in node.kwonlyargs], node.kw_defaults, strict=True))
         for name, value in pairs:
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found.setdefault(name, set()).add(value.value)
-    return {name: next(iter(values)) for name, values in found.items() if len(values) == 1}
+            if isinstance(value, ast.JoinedStr | ast.BinOp) or (
+                isinstance(value, ast.Constant) and isinstance(value.value, str)
+            ):
+                found.setdefault(name, {})[ast.unparse(value)] = value
+    return {name: next(iter(values.values())) for name, values in found.items() if len(values) == 1}
 
 
-def _of_call(call: ast.Call, texts: Mapping[str, str]) -> tuple[str, str] | None:
+def _of_call(call: ast.Call, texts: Mapping[str, ast.expr]) -> tuple[str, str] | None:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name not in _CALLS:
         return None
@@ -228,18 +248,30 @@ def _of_call(call: ast.Call, texts: Mapping[str, str]) -> tuple[str, str] | None
         return None
     first = _text(call.args[0], texts) if call.args and name not in _KEYWORD_ONLY else ""
     repository = given.get(_CALLS[name]) or first
-    if not _REPOSITORY.fullmatch(repository) or _WEIGHTS.search(repository):
+    is_known = _REPOSITORY.fullmatch(repository) and not _WEIGHTS.search(repository)
+    if name not in _OF_A_HUB and repository.partition("/")[0].lower() in _FOLDERS:
+        return None
+    if not is_known and not (_PUT_TOGETHER if name in _OF_A_HUB else _OF_AN_OWNER).fullmatch(repository):
         return None
     file = given.get("filename", "") or (_text(call.args[1], texts) if len(call.args) > 1 else "")
     return repository, file if name == "hf_hub_download" else ""
 
 
-def _text(node: ast.AST, texts: Mapping[str, str]) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr) and len(node.values) == 1:  # f"…" without a field
-        return _text(node.values[0], texts)
-    return texts.get(node.id, "") if isinstance(node, ast.Name) else ""
+def _text(node: ast.AST, texts: Mapping[str, ast.expr]) -> str:
+    """Give a text as far as it can be read; an expression in braces stands for what only a run knows."""
+    match node:
+        case ast.Constant(value=str() | int() as value):
+            return str(value)
+        case ast.JoinedStr(values=parts):
+            return "".join(_text(one, texts) for one in parts)
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+            return _text(value, texts)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _text(left, texts) + _text(right, texts)
+        case ast.Name(id=name) if name in texts:
+            return _text(texts[name], {other: value for other, value in texts.items() if other != name})
+        case _:
+            return f"{{{ast.unparse(node)}}}"
 
 
 def _of_text(text: str) -> tuple[str, str] | None:

@@ -15,7 +15,9 @@ from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport, Trees
 
 _ASIDE = re.compile(r"(?i)(?:^|[-_./])(?:docs?|examples?|tests?|tools|scripts|train\w*|eval\w*)(?=[-_./]|$)")
-_NO_APP = re.compile(r"(?i)(?:^|/)(?:(?:docs?|examples?|tests?|benchmarks?)/|(?:test_[^/]*|[^/]*_test|conftest)\.py$)")
+_NO_APP = re.compile(
+    r"(?i)(?:^|/)(?:(?:docs?|examples?|samples?|(?:\w+_)?tests?|benchmarks?)/|(?:test_[^/]*|[^/]*_test|conftest)\.py$)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

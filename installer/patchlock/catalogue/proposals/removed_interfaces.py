@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
+from patchlock.catalogue.proposals import importers
 from patchlock.catalogue.proposals.findings import Finding, Issue, excerpt
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
-
-_SKIPPED = re.compile(r"(?i)(?:^|/)(?:tests?|docs?|third_party|benchmarks?)/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,19 +411,25 @@ _REMOVED = (
 _MODULES: Mapping[str, str] = {"pillow": "PIL"}
 
 
-def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
-    """Say what an app's code calls that is gone from the locked libraries."""
-    return _issues(trees, versions)
+def find(
+    trees: Trees, versions: Mapping[NormalizedName, Version], started: Collection[PurePosixPath] = ()
+) -> tuple[Issue, ...]:
+    """Say what an app's code calls that is gone from the locked libraries; its start counts wherever it lies."""
+    return _issues(trees, versions, started)
 
 
 def of_packages(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
     """Say it of the code of packages, of which an app may use any part; none where a module is run as a program."""
-    found = _issues(trees, versions, is_imported=True)
+    found = _issues(trees, versions, (), is_imported=True)
     return tuple(dataclasses.replace(issue, is_reached=False) for issue in found)
 
 
 def _issues(
-    trees: Trees, versions: Mapping[NormalizedName, Version], *, is_imported: bool = False
+    trees: Trees,
+    versions: Mapping[NormalizedName, Version],
+    started: Collection[PurePosixPath],
+    *,
+    is_imported: bool = False,
 ) -> tuple[Issue, ...]:
     rows = [
         row
@@ -437,7 +442,10 @@ def _issues(
     for path in sorted(trees.files):
         data = trees.files[path]
         wanted = [row for row in rows if _word(row) in data]
-        if not wanted or _SKIPPED.search(str(path)) or (module := trees.of(path)) is None:
+        if not wanted or (importers.is_no_part(path) and path not in started):
+            continue
+        module = trees.of(path)
+        if module is None:
             continue
         if is_imported:
             module = ast.Module(body=[] if path.name == "__main__.py" else _imported_part(module), type_ignores=[])
