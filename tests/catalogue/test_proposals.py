@@ -340,6 +340,29 @@ def test_each_line_keeps_its_marker_and_its_own_version() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        ("setup.py", "setup(install_requires=[\n  # the release has a bug\n  'clip @ {}',  # fixed there\n])", 3),
+        (
+            "pyproject.toml",
+            '[project]\nname="x"\ndependencies=[\n# the release has a bug\n"clip @ {}", # fixed there\n]',
+            5,
+        ),
+        ("requirements.txt", "# the release has a bug\nclip @ {}  # fixed there\n", 2),
+        ("requirements.txt", "# the release has a bug\n{}  # fixed there\n", 2),
+    ],
+)
+def test_what_upstream_says_of_a_repository_stands_in_the_draft(path: str, text: str, line: int) -> None:
+    address = "git+https://github.com/openai/CLIP.git"
+    found = repaired(text.format(address), path=path, on_index=("clip",))
+
+    assert address in found.sections[0].comment
+    assert found.sections[0].comment.startswith(f"{path}:{line}: ")
+    assert "# the release has a bug" in found.sections[0].comment
+    assert "# fixed there" in found.sections[0].comment
+
+
+@pytest.mark.parametrize(
     ("addresses", "wanted", "told"),
     [
         pytest.param(

@@ -183,7 +183,8 @@ def _of_file(files: Files, path: PurePosixPath, looking: _Looking) -> Iterator[R
         return
     for line in requirement_sources.lines(source):
         shown = source.text[line.span.start : line.span.end].strip() or _written(line)
-        finding = Finding(path=path, line=line.line, text=excerpt(shown))
+        said = [one for one in _said(source, line) if one not in shown] if _name_of_place(source, line) else []
+        finding = Finding(path=path, line=line.line, text="  # ".join(map(excerpt, (shown, *said))))
         made = LinePatcher(source=source, line=line, finding=finding, link=looking.link(path, line.line))
         match line:
             case OptionLine(options=options) if names := {name for name, _ in options} - _INCLUDES:
@@ -214,6 +215,15 @@ def _of_file(files: Files, path: PurePosixPath, looking: _Looking) -> Iterator[R
         line = Unreadable(line=one.line, span=Span(start=0, end=0), text="", why="")
         made = LinePatcher(source=source, line=line, finding=finding, link=looking.link(path, one.line))
         yield made.without_key("other-index", one.key, "Each profile has an index for it, or takes it from PyPI.")
+
+
+def _said(source: SourceText, line: Line) -> Iterator[str]:
+    """Give upstream's comment above a line, where it is a sentence, and the one beside it."""
+    *_, above, here = ["", *source.text.splitlines()[: line.line]]
+    if (found := re.fullmatch(r"\s*#\s*(\w+(?: [^\s=]+){2,})\s*", above)) is not None:
+        yield found[1]
+    if (found := re.search(r"\s#\s*(\S.*)", here)) is not None:
+        yield found[1]
 
 
 def _key_to_drop(remedy: str) -> str:
