@@ -31,6 +31,16 @@ from patchlock.patches.import_graph import Trees
         ("import numpy as np\na = np.Inf\n", "numpy 1.26.0", []),
         ("import numpy as np\na = np.Inf\n", "numpy 2.1.0", [2]),
         ("import gradio as gr\ngr.inputs.Textbox()\n", "gradio 4.1.0", [2]),
+        ("import gradio as gr\ngr.Audio(source='microphone')\ngr.Audio(sources=['upload'])\n", "gradio 4.1.0", [2]),
+        ("import gradio as gr\ngr.Dropdown.update(visible=True)\ngr.update()\n", "gradio 4.1.0", [2]),
+        (
+            "import gradio\nui.queue(concurrency_count=3).launch(enable_queue=True)\nui.queue()\n",
+            "gradio 4.1.0",
+            [2, 2],
+        ),
+        ("import gradio\nui.queue(concurrency_count=3).launch(show_api=False)\n", "gradio 3.50.2", []),
+        ("import gradio\nui.launch(show_api=False)\nui.launch()\nlaunch(show_api=1)\n", "gradio 6.2.0", [2]),
+        ("import gradio as gr\ngr.Chatbot(type='messages')\n", "gradio 6.0.0", [2]),
         ("from pydantic import BaseSettings\n", "pydantic 2.1.0", [1]),
         (
             "import librosa\nlibrosa.resample(y, 1, 2)\nlibrosa.resample(y, orig_sr=1, target_sr=2)\n",

@@ -30,13 +30,15 @@ class RemovedInterface:
     file: str
     """Of the wheels, which shows it; the newer one may be without it."""
     names: tuple[str, ...]
-    """Dotted, from the library's module."""
+    """Dotted, from the library's module; or of methods."""
     instead: str
     """A clause."""
     until: str = ""
     """The first version that has something of that name again; "" for none."""
     keyword: str = ""
     """The call is meant that has this argument; with `!` before it, the one that lacks it."""
+    is_method: bool = False
+    """Of any object: the argument shows whose it is."""
     positional: int | None = None
     """The call is meant that has more arguments without a name."""
     values: tuple[str, ...] = ()
@@ -195,6 +197,81 @@ _REMOVED = (
         file="gradio/__init__.py",
         names=("inputs", "outputs", "Box", "Variable"),
         instead="keep gradio below 4",
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="3.50.2",
+        since="4.0.0",
+        file="gradio/components/*.py",
+        names=tuple(
+            f"{name}.update"
+            for name in (
+                *("Audio", "Button", "Chatbot", "Checkbox", "CheckboxGroup", "Dataframe", "Dropdown", "File"),
+                *("Gallery", "HTML", "Image", "Label", "Markdown", "Number", "Plot", "Radio", "Slider", "Textbox"),
+                *("UploadButton", "Video"),
+            )
+        ),
+        instead=_below("gradio", "4", "return gr.update or the component itself"),
+    ),
+    *(
+        RemovedInterface(
+            library="gradio",
+            before="3.50.2",
+            since="4.0.0",
+            file=f"gradio/components/{name.lower()}.py",
+            names=(name,),
+            keyword="source",
+            instead=_below("gradio", "4", "take sources, a list"),
+        )
+        for name in ("Audio", "Image", "Video")
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="3.50.2",
+        since="4.0.0",
+        file="gradio/components/image.py",
+        names=("Image",),
+        keyword="tool",
+        instead="keep gradio below 4",
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="3.50.2",
+        since="4.0.0",
+        file="gradio/blocks.py",
+        names=("queue",),
+        is_method=True,
+        keyword="concurrency_count",
+        instead=_below("gradio", "4", "take default_concurrency_limit, which 4.44.1 has"),
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="3.50.2",
+        since="4.0.0",
+        file="gradio/blocks.py",
+        names=("launch",),
+        is_method=True,
+        keyword="enable_queue",
+        instead=_below("gradio", "4", "leave it out"),
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="5.49.1",
+        since="6.0.0",
+        file="gradio/blocks.py",
+        names=("launch",),
+        is_method=True,
+        keyword="show_api",
+        instead=_below("gradio", "6", "take footer_links"),
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="5.49.1",
+        since="6.0.0",
+        file="gradio/components/chatbot.py",
+        names=("Chatbot",),
+        keyword="type",
+        instead=_below("gradio", "6", "leave it out"),
     ),
     RemovedInterface(
         library="pydantic",
@@ -499,9 +576,15 @@ def _found(module: ast.Module, rows: list[RemovedInterface]) -> Iterator[tuple[R
                     yield row, node
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             dotted = _dotted(node, known)
-            for row in rows if dotted else ():
-                if any(_dotted_name(row, name) == dotted for name in row.names) and _is_meant(row, calls.get(id(node))):
+            for row in rows:
+                if _is_named(row, node, dotted) and _is_meant(row, calls.get(id(node))):
                     yield row, calls.get(id(node), node)
+
+
+def _is_named(row: RemovedInterface, node: ast.Attribute | ast.Name, dotted: str) -> bool:
+    if row.is_method:
+        return isinstance(node, ast.Attribute) and node.attr in row.names
+    return any(_dotted_name(row, name) == dotted for name in row.names)
 
 
 def _dotted_name(row: RemovedInterface, name: str) -> str:
