@@ -256,6 +256,13 @@ def test_page_of_an_index(page: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "page", ['<a href="x-1-py36+-none-any.whl">x</a>', '{"files": [{"filename": "x-1-py36+-none-any.whl"}]}']
+)
+def test_wheel_that_no_installer_takes_is_none_of_an_index(page: str) -> None:
+    assert index_client.parse(page, "x") == ()
+
+
+@pytest.mark.parametrize(
     "page",
     [
         *("{}", '{"files": 3}', "{broken", "Bad gateway", "\0\xff<<!o page", "<![x y> z"),

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 
 from patchlock.core import http_ranges, uv
 from patchlock.distributions import _index_pages
@@ -59,14 +59,14 @@ def read(name: NormalizedName, index: str = "") -> tuple[IndexFile, ...]:
 
 
 def parse(text: str, where: str) -> tuple[IndexFile, ...]:
-    """Read a page of the simple API, as JSON (PEP 691) or HTML (PEP 503, 592).
+    """Read a page of the simple API, as JSON (PEP 691) or HTML (PEP 503, 592), without wheels that no installer takes.
 
     Raises:
         DownloadError: it is neither.
     """
     if text.lstrip().startswith("{"):
         try:
-            return tuple(_of_json(file) for file in json.loads(text)["files"])
+            return tuple(filter(_is_named_right, map(_of_json, json.loads(text)["files"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_page(where) from error
     reader = _Links()
@@ -78,7 +78,15 @@ def parse(text: str, where: str) -> tuple[IndexFile, ...]:
     has_files = any(file.filename.endswith(_FILES) for file in reader.files)
     if not has_files and not _EMPTY.fullmatch("".join(reader.words)) and "pypi:repository-version" not in text:
         raise _no_page(where)  # a login page, a proxy's notice
-    return tuple(reader.files)
+    return tuple(filter(_is_named_right, reader.files))
+
+
+def _is_named_right(file: IndexFile) -> bool:
+    """Tell whether a file is no wheel, or one whose name can be read: PyPI has a pydantic-0.18-py36+-none-any.whl."""
+    try:
+        return not file.filename.endswith(".whl") or bool(parse_wheel_filename(file.filename))
+    except InvalidWheelFilename:
+        return False
 
 
 def require_pages(words: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.requirements import Requirement
-from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
+from packaging.utils import NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock.catalogue.proposals import document
@@ -86,8 +85,7 @@ def _packages(made: LockResult) -> tuple[LockedPackage, ...]:
 def _versions_of_wheels(files: Iterable[IndexFile]) -> Iterator[Version]:
     for file in files:
         if file.filename.endswith(".whl") and file.yanked is None:
-            with contextlib.suppress(InvalidWheelFilename):
-                yield parse_wheel_filename(file.filename)[1]
+            yield parse_wheel_filename(file.filename)[1]
 
 
 def _without_wheels(name: str, locked: Version, files: Iterable[IndexFile]) -> Requirement:
