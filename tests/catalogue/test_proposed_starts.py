@@ -447,8 +447,9 @@ def test_subcommand_is_kept_with_its_own_options_alone(readme: str, command: str
         ),
         ({"README.md": "`python ui.py --api`\n`python ui.py`"}, "python ui.py"),
         ({"README.md": "`python ui.py song.wav --fast`"}, "python ui.py"),
+        ({"README.md": "`python ui.py --device cuda --api --gpu-id=0`", "ui.py": SERVES}, "python ui.py --api"),
     ],
-    ids=["kept", "a-script-for-the-page", "a-container", "none-before-others", "an-example"],
+    ids=["kept", "a-script-for-the-page", "a-container", "none-before-others", "an-example", "a-card"],
 )
 def test_options_choose_what_a_program_does(texts: dict[str, str], command: str) -> None:
     assert " ".join(started({"ui.py": STARTS, **texts})[0].command) == command

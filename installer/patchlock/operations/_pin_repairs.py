@@ -157,7 +157,8 @@ def repair(
     meant = {key: _with_marker(asked[key[0]], key[1]) for key in moved}
     sections = [_section(moves, meant[key], link) for key, moves in moved.items()]
     places = tuple(dict.fromkeys(one.found for lines in meant.values() for one in lines if pin(one) is not None))
-    reasons = list(dict.fromkeys(move.why for moves in moved.values() for _, move in moves))
+    whys = dict.fromkeys(move.why for moves in moved.values() for _, move in moves)
+    reasons = [why for why in whys if not any(other.endswith(f", and {why}") for other in whys)]
     says = ", ".join(dict.fromkeys(move.says for moves in moved.values() for _, move in moves))
     issue = Issue(
         name="pin-without-wheel",

@@ -52,6 +52,8 @@ _OF_A_MACHINE = re.compile(
 """Settings that choose a card, name a place, or are a person's own."""
 _OPENS = re.compile(r"--?(?:share|public|host|listen|listen-host|server[_-]name|bind|ip)(?:=.*)?$")
 """Options that let others in, which nobody has to want."""
+_CARD = re.compile(r"(?i)--?(?:device|gpus?|gpu[_-]?(?:ids?|index)|cuda)(?:=.*)?$")
+"""Options that choose a card, which not every machine has."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _STARTS = re.compile(rb"(?m)^if __name__ ==? ?['\"]__main__['\"]\s*:")
 _RELATIVE = re.compile(rb"(?m)^from \.")
@@ -397,12 +399,12 @@ def _left_out(words: Sequence[str], command: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str]) -> tuple[str, ...]:
-    """Keep the options that are the same for everybody: neither examples, nor what lets others in."""
+    """Keep the options that are the same for everybody: neither examples, nor a card, nor what lets others in."""
     kept: list[str] = []
     is_open = False
     for word in words:
         if word.startswith("-"):
-            is_open = not (_OPENS.match(word) or _PLACEHOLDER.search(word))
+            is_open = not (_OPENS.match(word) or _CARD.match(word) or _PLACEHOLDER.search(word))
             kept += [word] if is_open else []
             is_open = is_open and "=" not in word
         elif is_open and not _PLACEHOLDER.search(word) and "/" not in word and "." not in word and " " not in word:
