@@ -75,6 +75,12 @@ def test_a_pin_outside_what_a_recorded_index_keeps_says_so() -> None:
     assert issue.means == torch.why
 
 
+def test_moves_name_their_profiles_where_not_all_have_the_same() -> None:
+    _, (issue,) = repaired("torch==2.6.0", profiles=("cpu", "rocm-linux", "cuda-windows", "xpu-windows"))
+    moves = "torch 2.6.0 → ==2.7.1 (for rocm-linux, cuda-windows), torch 2.6.0 → ==2.8.0 (for xpu-windows)"
+    assert issue.remedy.endswith(moves)
+
+
 @pytest.mark.parametrize(
     ("files", "why"),
     [

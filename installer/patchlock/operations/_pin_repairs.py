@@ -7,7 +7,7 @@ profiles alone that need it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -159,7 +159,7 @@ def repair(
     places = tuple(dict.fromkeys(one.found for lines in meant.values() for one in lines if pin(one) is not None))
     whys = dict.fromkeys(move.why for moves in moved.values() for _, move in moves)
     reasons = [why for why in whys if not any(other.endswith(f", and {why}") for other in whys)]
-    says = ", ".join(dict.fromkeys(move.says for moves in moved.values() for _, move in moves))
+    says = ", ".join(_scoped(moves, [offer.profile.name for offer in offers]) for moves in moved.values())
     issue = Issue(
         name="pin-without-wheel",
         title="a pin that cannot be had",
@@ -168,6 +168,12 @@ def repair(
         remedy=f"others are allowed, on the profiles that need it: {says}",
     )
     return tuple(sections), (issue,) if places else ()
+
+
+def _scoped(moves: Sequence[tuple[str, _Move]], profiles: Sequence[str]) -> str:
+    """Say a move, and for which profiles it is, where it is not for all that were looked at."""
+    names = [name for name, _ in moves]
+    return moves[0][1].says + ("" if {*names} == {*profiles} else f" (for {', '.join(names)})")
 
 
 def pin(one: LocatedRequirement) -> Version | None:
