@@ -119,6 +119,12 @@ def test_what_hangs_on_an_argument_is_not_wanted_at_the_start(code: str, is_at_s
     assert [(name, at_start) for name, _, _, at_start in listed] == [("owner/name", is_at_start)]
 
 
+def test_variable_alone_is_told_where_the_program_comes_to_it() -> None:
+    code = "def get(repository):\n    return snapshot_download(repository)"
+    assert found(app=code) == []
+    assert found("app", app=code) == [("{repository}", "app.py", 2, False)]
+
+
 def test_names_in_examples_and_tests_count_where_the_program_comes_to_them() -> None:
     files = {PurePosixPath(f"lib/examples/{name}.py"): b'M.from_pretrained("owner/name")' for name in "ab"}
 

@@ -35,8 +35,10 @@ _FOLDERS = frozenset(
     }
 )
 """What begins with one of these is a path to the others."""
-_PUT_TOGETHER = re.compile(r"(?=.*\{)(?!\{[\w.]*\}$).+")
-"""A name of which a part is only known at run time; a variable alone says nothing."""
+_PUT_TOGETHER = re.compile(r".*\{.*")
+"""A name of which a part is only known at run time."""
+_VARIABLE = re.compile(r"\{[\w.]*\}")
+"""Such a name that says nothing by itself."""
 _OF_AN_OWNER = re.compile(r"(?=.*\{)[A-Za-z0-9][\w.-]*/[^/]+")
 """Such a name that is none of a local folder, as far as can be told."""
 _WEIGHTS = re.compile(
@@ -99,6 +101,8 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
     found: dict[str, Download] = {}
     for path in signs:
         for one in _of(path, code[path], files, run, reaching):
+            if _VARIABLE.fullmatch(one.repository) and path not in started:
+                continue
             if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
                 found[one.name] = one
     return tuple(
