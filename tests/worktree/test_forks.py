@@ -248,6 +248,9 @@ def test_merge_that_took_one_side_of_files_leaves_the_patches_in_the_others(
     done = apply(folder, _of_plain_values(folder))
     assert (done.lost, tuple(map(str, done.moved.written))) == ((), written)
     assert {one.patch: one.kind.value for one in done.outcomes}["c"] in {"needed", "already ours"}
+    if side == "theirs":
+        assert undo(folder) == STILL
+        assert [read(folder, name) for name in ("app", "a", "b", "c")] == [theirs, theirs, theirs, FILE]
 
 
 @pytest.mark.parametrize("is_edited", [False, True], ids=["clean", "edited"])
@@ -257,7 +260,7 @@ def test_what_upstream_did_itself_is_not_called_the_users(clone: Path, upstream:
     if is_edited:
         (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 11"))
     outcomes = apply(clone, _of_plain_values(clone)).outcomes
-    assert {one.patch: one.kind.value for one in outcomes} == dict.fromkeys("abc", "needed") | {"app": "gone"}
+    assert {one.patch: one.kind.value for one in outcomes} == dict.fromkeys("abc", "needed") | {"app": "fixed upstream"}
 
 
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
@@ -281,30 +284,55 @@ def test_patch_that_upstream_has_adopted_elsewhere_is_fixed_at_the_merged_commit
     assert (done.lost, done.moved.written) == ((), ())
 
 
-def test_newer_file_of_upstream_without_patches_is_no_edit_that_is_kept(clone: Path, upstream: Path) -> None:
+def _merged_beside_the_place_of_a_diff(clone: Path, upstream: Path, line: str) -> tuple[CommitId, Path, PatchSet]:
+    """Merge an upstream that has changed what a committed diff is placed by; give its commit, a fresh clone, patches."""
     (clone / "patches.toml").write_text("as `patch new` has written it")
-    commit(clone, app=FILE.replace("line7", "import dac\nline7"))
-    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 44"), other="x = 2\n")
-    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
-    origin = str(clone.resolve() / "patches.toml")
-    moved = apply(clone, dataclasses.replace(WANTED, origin=origin, patches=patches(dac=DIFF))).moved
-    assert [*map(str, (*moved.merged, *moved.kept))] == ["app.py"]
+    wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"), patches=patches(dac=DIFF))
+    apply(clone, wanted)
+    commit(clone)
+    theirs = commit(upstream, app=FILE.replace("line4 = 4", line), other="x = 2\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
+    fresh = clone.parent / "fresh"
+    git(clone.parent, "clone", "-q", str(clone), str(fresh))
+    return theirs, fresh, wanted
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_diff_whose_place_upstream_has_changed_is_carried_by_the_merge(
+    clone: Path, upstream: Path, is_fresh: bool
+) -> None:
+    theirs, fresh, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 44")
+    folder = fresh if is_fresh else clone
+    wanted = dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml"))
+    tree, merged = trees.open_tree(folder), read(folder)
+    done = apply(folder, wanted)
+    assert (done.upstream, done.lost, done.moved.written, done.moved.merged) == (theirs, (), (), ())
+    new = f"patchlock patch new --source {folder} --base {theirs[:12]} --into {wanted.origin}"
+    why = "upstream has changed the lines by which it is placed in app.py, so git's merge carried it"
+    renew = f"to renew it, remove its table from {wanted.origin} and write it again with `{new}`"
+    assert done.warnings == (f"dac: {why}; {renew}",)
+    for skipped, text in ((("dac",), FILE.replace("line4 = 4", "line4 = 44")), ((), merged)):
+        chosen = dataclasses.replace(wanted, skipped=skipped, digest=Sha256(str(len(skipped)) * 64))
+        apply(folder, chosen)
+        at, _, (outcome,) = clone_patches.status(tree, chosen, folder.parent / "cache")
+        kind = "left out" if skipped else "already ours"
+        assert (read(folder), at, outcome.kind.value) == (text, theirs, kind)
+    assert undo(folder) == STILL
+    assert read(folder) == FILE.replace("line4 = 4", "line4 = 44")
 
 
 def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream: Path) -> None:
-    (clone / "patches.toml").write_text("as `patch new` has written it")
-    origin = str(clone.resolve() / "patches.toml")
-    wanted = dataclasses.replace(WANTED, origin=origin, patches=patches(dac=DIFF))
-    apply(clone, wanted)
-    commit(clone)
-    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 44"))
-    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    theirs, _, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 4\nline7 = 7")
+    commit(clone, app=read(clone).replace("import dac\n", "import dac\nimport dab\n"))
+    newest = FILE.replace("line6 = 6\nline7 = 7", "line6 = 6\nline67 = 7")
+    theirs = commit(upstream, app=newest)
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
     with pytest.raises(PatchError, match="does not do what it says") as caught:
         apply(clone, wanted)
-    new = f"patchlock patch new --source {clone} --base {git(upstream, 'rev-parse', 'HEAD')[:12]} --into {origin}"
+    new = f"patchlock patch new --source {clone} --base {theirs[:12]} --into {wanted.origin}"
     assert caught.value.remedy.startswith(
-        f"keep the edit, which --without takes out of your files: remove its table from {origin} and write it again "
-        f"with `{new}`, correct the patch ("
+        f"keep the edit, which --without takes out of your files: remove its table from {wanted.origin} and write it "
+        f"again with `{new}`, correct the patch ("
     )
 
 

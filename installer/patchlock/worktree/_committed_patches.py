@@ -16,7 +16,7 @@ from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, patched_message
-from patchlock.worktree import _merge, histories, move, trees
+from patchlock.worktree import _carried_patches, _merge, histories, move, trees, upstream_files
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import blobs, commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
@@ -60,7 +60,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     there = [
         (name, patches)
         for name, patches, patched in now
-        if _stands(patched, is_own=name == wanted.profile)
+        if _stands(patched, name, is_wanted=name == wanted.profile)
         and (name == wanted.profile or _count(patched, _TO_DO) == fewest)
     ]
     if not there:
@@ -99,10 +99,14 @@ def _below(
         tried: what they make of older commits, the newest first.
     """
     held: list[tuple[CommitId, Patched]] = []
+    looked_at: list[CommitId] = []
+    is_own = not profile
     for before, patched in tried.items():
         is_whole = patched.changes and _changes(patched) >= _WHOLE * whole
-        if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer, _ in held):
-            held += [(before, patched)] if _holds(tree, wanted, commit, patched) else []
+        if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer in looked_at):
+            is_held = _holds(tree, wanted, commit, patched, is_own=is_own)
+            held += [(before, patched)] if is_held else []
+            looked_at += [before] if is_own or is_held else []
     best = sorted(held, key=lambda one: _edits(tree, wanted, commit, one[1]))[:1]
     return [Committed(profile=profile, upstream=before, patched=patched) for before, patched in best]
 
@@ -123,7 +127,8 @@ def _with_adopted(
             continue
         patched = _apply(tree, wanted, patches, one, evaluator)
         are_all = patched.outcomes and all(one.kind is OutcomeKind.FIXED_UPSTREAM for one in patched.outcomes)
-        if are_all or (patched.changes and _holds(tree, wanted, commit, patched)):
+        is_held = bool(patched.changes) and _holds(tree, wanted, commit, patched, is_own=not best.profile)
+        if are_all or is_held:
             return Committed(profile=best.profile, upstream=one, patched=patched)
     return best
 
@@ -261,17 +266,18 @@ def _blobs(tree: Tree, commits: Collection[str], paths: Iterable[PurePosixPath])
 
 
 def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId, evaluator: Evaluator) -> Patched:
-    listed = trees.entries(tree.repository, commit)
-    below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
-    chosen = {path: listed[below[path]] for path in targets.candidates(patches, below)}
-    data = trees.contents(tree.repository, chosen.values())
-    return engine.apply(patches, {path: data[entry.blob] for path, entry in chosen.items()}, evaluator=evaluator)
+    if patches is wanted.patches:
+        patches = _carried_patches.carried(tree, wanted, commit, evaluator)
+    return engine.apply(patches, upstream_files.contents(tree, wanted, patches, commit), evaluator=evaluator)
 
 
-def _stands(patched: Patched, *, is_own: bool) -> bool:
-    """Tell whether patches find less to do than is done; one that finds its place no more may have done it."""
-    done = _count(patched, {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_own else [])})
-    return done > 0 and done >= _count(patched, _TO_DO)
+def _stands(patched: Patched, profile: str, *, is_wanted: bool) -> bool:
+    """Tell whether patches find less to do than is done; one that finds its place no more may have done it.
+
+    Of a fork's own patches, one is enough: a merge may have taken upstream's side of the other files.
+    """
+    done = _count(patched, {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_wanted else [])})
+    return done > 0 and (not profile or done >= _count(patched, _TO_DO))
 
 
 def _changes(patched: Patched) -> int:
@@ -282,14 +288,14 @@ def _count(patched: Patched, kinds: AbstractSet[OutcomeKind]) -> int:
     return sum(outcome.kind in kinds for outcome in patched.outcomes)
 
 
-def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> bool:
-    """Tell whether a commit has what patches have changed, edited since or not, in most files.
+def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched, *, is_own: bool) -> bool:
+    """Tell whether a commit has what patches have changed, edited since or not, in most files; in one, if they are own.
 
     The fork may have edited a line of ours in the others, and a few of the changes may be upstream's own work.
     """
     pairs = _pairs(tree, wanted, commit, patched)
     held = [_has(tree, wanted.directory / change.path, mine, change.before, change.after) for change, mine in pairs]
-    return 2 * held.count(True) > len(patched.changes)
+    return any(held) if is_own else 2 * held.count(True) > len(patched.changes)
 
 
 def _has(tree: Tree, path: PurePosixPath, mine: bytes, before: bytes | None, after: bytes) -> bool:

@@ -10,10 +10,9 @@ from patchlock.model.patch import WAITS, WITH_EDITS, FileChange, Outcome, Outcom
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS
-from patchlock.worktree import _branch_state, _committed_patches, _merge, _snapshot, move, trees, upstream_files
+from patchlock.worktree import _branch_state, _merge, _snapshot, move, trees
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import commit_of
 from patchlock.worktree.upstream_files import PatchSet
 
 
@@ -65,8 +64,6 @@ def _in_tree(
     evaluator: Evaluator,
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
-    if outcome.kind is OutcomeKind.GONE:
-        return _of_older_version(tree, wanted, outcome, evaluator)
     if outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return _drifted_in_commit(tree, wanted, outcome, evaluator)
     path = wanted.directory / outcome.path
@@ -118,33 +115,6 @@ def _taken_back(tree: Tree, wanted: PatchSet, outcome: Outcome, path: PurePosixP
     if not problems:
         return outcome
     return edited_file.outcome_drifted(outcome, problems[0])
-
-
-def _of_older_version(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:
-    """Say of a patch of the user's own that finds nothing whether his file has what it makes of an older version.
-
-    What it writes may be too common to be known again in the file alone. Where he has not committed his patches, the
-    last commit has it from upstream: only what he has changed since is his.
-    """
-    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-    head = commit_of(tree.repository, "HEAD") if tree.is_clone and not wanted.profile else None
-    listed = trees.entries(tree.repository, head)
-    is_forks = head is not None and _committed_patches.are_forks(tree, wanted.profile, wanted.origin, head)
-    paths = map(PurePosixPath, patch.paths if head else ())
-    for path in (path for path in paths if trees.read(tree, wanted.directory / path) is not None):
-        place = wanted.directory / path
-        present = _snapshot.stored(tree, [place])[place] or b""
-        committed = trees.content(tree.repository, listed[place]) if place in listed and not is_forks else None
-        for older in upstream_files.versions(tree, place, "HEAD"):
-            for chosen in ((patch,), wanted.patches):
-                made = engine.apply(chosen, {path: older}, evaluator=evaluator)
-                is_done = any(one.patch == patch.id and one.kind in APPLIED for one in made.outcomes)
-                after = next((change.after for change in made.changes if change.path == path), None)
-                if not is_done or after is None or not _merge.has(tree.repository, place, present, older, after):
-                    continue
-                if committed is None or not _merge.has(tree.repository, place, committed, older, after):
-                    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, path=path, detail="")
-    return outcome
 
 
 def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:

@@ -7,7 +7,7 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +22,7 @@ from patchlock.patches.ops import REMOVING_OPS
 from patchlock.patches.outcomes import APPLIED, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
+    _carried_patches,
     _committed_patches,
     _outcomes_in_tree,
     _upstream_branch,
@@ -98,7 +99,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         move.require_git_done(tree)  # what is left out would be taken from what git has just merged
     if upstream is not None:
         _require_upstreams(tree, wanted, upstream, evaluator)
-    other, upstream, patched = _patched(tree, wanted, upstream, evaluator)
+    asked = wanted.patches
+    other, wanted, upstream, patched = _patched(tree, wanted, upstream, evaluator)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     if not move.conflicted(tree) and not move.is_unfinished(tree) and (error := unchosen(tree, wanted, upstream)):
         raise error
@@ -165,6 +167,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             *_told_refused(wanted),
             *_committed_patches.warnings(tree, wanted, other),
             *warnings(patched),
+            *_told_carried(tree, wanted, upstream, asked),
             *(_told_idle(patch, patch.id in lost) for patch in idle),
             *(
                 f"{replaced(edit)}; {_without(tree, wanted, upstream, edit, evaluator)} brings yours back"
@@ -226,6 +229,14 @@ def _once_there(known: Manifest) -> set[str]:
     return {*known.lost, *(outcome.patch for outcome in known.outcomes if outcome.kind in there)}
 
 
+def _told_carried(tree: Tree, wanted: PatchSet, upstream: CommitId, asked: Iterable[Patch]) -> Iterator[str]:
+    """Say of each patch that git's merge has carried to a newer file how it is written anew."""
+    for patch, now in zip(asked, wanted.patches, strict=True):
+        if now is not patch:
+            why = f"upstream has changed the lines by which it is placed in {patch.paths[0]}, so git's merge carried it"
+            yield f"{patch.id}: {why}; to renew it, {_written_again(tree, wanted, upstream, 1)}"
+
+
 def _told_refused(wanted: PatchSet) -> tuple[str, ...]:
     told = f"{wanted.name} does not support {wanted.profile}: {wanted.refused}; it is patched all the same"
     return (told,) if wanted.refused else ()
@@ -246,20 +257,24 @@ def _require_upstreams(tree: Tree, wanted: PatchSet, commit: CommitId, evaluator
 
 def _patched(
     tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator
-) -> tuple[Committed | None, CommitId, Patched]:
+) -> tuple[Committed | None, PatchSet, CommitId, Patched]:
     """Patch upstream's files in memory: those of a commit, or of the one below what is checked out.
 
     Returns:
-        The patches that the clone's commits hold, if any; upstream's commit; what the wanted patches make of it.
+        The patches that the clone's commits hold, if any; the wanted ones, as they are carried to upstream's commit;
+        that commit; what they make of it.
     """
     other = None
     if tree.is_clone and upstream is None:
         commit = upstream_files.commit_to_patch(tree, move.applied(tree))
         other = _committed_patches.find(tree, wanted, evaluator, commit)
         _committed_patches.require_history(tree, wanted, other)
-    upstream, patched = upstream_files.patched(tree, wanted, evaluator, other.upstream if other else upstream)
+    upstream = (other.upstream if other else upstream) or upstream_files.to_patch(tree, wanted)
+    patches = _carried_patches.carried(tree, wanted, upstream, evaluator, wanted.skipped)
+    wanted = dataclasses.replace(wanted, patches=patches)
+    patched = upstream_files.patched(tree, wanted, evaluator, upstream)
     _require_history(tree, wanted, patched)
-    return other, upstream, patched
+    return other, wanted, upstream, patched
 
 
 def _require_history(tree: Tree, wanted: PatchSet, patched: Patched) -> None:
@@ -293,7 +308,7 @@ def _without(tree: Tree, wanted: PatchSet, upstream: CommitId, edit: ReplacedEdi
     while more:
         left_out += tuple(patch.id for patch in wanted.patches if patch.id in more)
         fewer = dataclasses.replace(wanted, skipped=(*wanted.skipped, *left_out))
-        _, patched = upstream_files.patched(tree, fewer, evaluator, upstream)
+        patched = upstream_files.patched(tree, fewer, evaluator, upstream)
         more = engine.incomplete(patched) - {*left_out}
     options = "".join(f" --without {name}" for name in left_out)
     return f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}{options}`"
@@ -319,9 +334,11 @@ def ways_on(tree: Tree, wanted: PatchSet, upstream: CommitId, patched: Patched) 
         return (*change, "correct the patch")
     head = manifest.head_of(tree)
     is_forks = upstream != head and _committed_patches.are_forks(tree, wanted.profile, wanted.origin, CommitId(head))
+    again = _written_again(tree, wanted, upstream, len(wrong))
+    keep = f"keep {'the edit' if len(wrong) == 1 else 'the edits'}, which --without takes out of your files"
     show = command_lines.joined(["git", "-C", str(tree.root), "show", f"{upstream[:12]}:{paths[0]}"])
     return (
-        *((_written_again(tree, wanted, upstream, len(wrong)),) if is_forks and not wanted.profile else ()),
+        *((f"{keep}: {again}",) if is_forks and not wanted.profile else ()),
         *(change if upstream == head else ()),
         f"correct the patch (`{show}` shows the file that it was tried on)",
         "use the commit that the patches were written for",
@@ -330,11 +347,10 @@ def ways_on(tree: Tree, wanted: PatchSet, upstream: CommitId, patched: Patched) 
 
 def _written_again(tree: Tree, wanted: PatchSet, upstream: CommitId, count: int) -> str:
     """Say how a fork keeps the edits of its patches, which its commits have, where these fit upstream no more."""
-    edit, its, it = ("the edit", "its table", "it") if count == 1 else ("the edits", "their tables", "them")
+    its, it = ("its table", "it") if count == 1 else ("their tables", "them")
     source, file = command_lines.quoted(str(tree.root)), command_lines.quoted(wanted.origin)
     new = f"patchlock patch new --source {source} --base {upstream[:12]} --into {file}"
-    keep = f"keep {edit}, which --without takes out of your files"
-    return f"{keep}: remove {its} from {file} and write {it} again with `{new}`"
+    return f"remove {its} from {file} and write {it} again with `{new}`"
 
 
 def by_meaning(
@@ -416,7 +432,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
     with patch_cache.evaluator(cache) as evaluator:
-        _, upstream, patched = _patched(tree, wanted, None, evaluator)
+        _, wanted, upstream, patched = _patched(tree, wanted, None, evaluator)
         marked = upstream_files.marked(tree, wanted, upstream)
         outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, marked)
     return upstream, patched, outcomes

@@ -27,10 +27,10 @@ def without(tree: Tree, applied: CommitId) -> tuple[CommitId, CommitId | None]:
     if not _committed_patches.are_forks(tree, known.profile, known.origin, head):
         return found, None
     # What a fork has pushed holds the patches: it is not upstream's, though a remote branch has it.
-    if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=True):
+    if found != upstream and _branch_state.has_committed(tree, applied, found, mostly=bool(known.profile)):
         _require_renewed(tree, known, head)
         return (head, None) if _are_upstreams_too(tree, applied, head, known.followed) else (upstream, upstream)
-    return found, found if _branch_state.has_committed(tree, applied, head, mostly=True) else None
+    return found, found if _branch_state.has_committed(tree, applied, head, mostly=bool(known.profile)) else None
 
 
 def _are_upstreams_too(tree: Tree, applied: CommitId, head: CommitId, followed: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -105,28 +105,36 @@ _VERSIONS = 20
 _REQUIREMENTS = re.compile(r"requirements[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)")
 
 
-def patched(
-    tree: Tree, wanted: PatchSet, evaluator: Evaluator, upstream: CommitId | None = None
-) -> tuple[CommitId, Patched]:
-    """Patch upstream's files in memory: those of a commit, or of the one that fits the tree as it stands."""
+def to_patch(tree: Tree, wanted: PatchSet) -> CommitId:
+    """Choose the commit that fits a tree as it stands; "" for a folder that is no clone and was never patched."""
     applied = move.applied(tree)
-    if upstream:
-        pass
-    elif tree.is_clone:
-        upstream = commit_to_patch(tree, applied)
-    else:
-        upstream = _archive(tree, wanted, applied) if tree.has_repository else CommitId("")
+    if tree.is_clone:
+        return commit_to_patch(tree, applied)
+    return _archive(tree, wanted, applied) if tree.has_repository else CommitId("")
+
+
+def patched(tree: Tree, wanted: PatchSet, evaluator: Evaluator, upstream: CommitId) -> Patched:
+    """Patch upstream's files in memory: those of a commit, or of the folder where it is ""."""
     listed = _listed(tree, upstream)
     below = _below(wanted, listed)
-    chosen = targets.candidates(wanted.patches, below)
-    if upstream:
-        read = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
-        contents = {path: read[e.blob] for path in chosen if (e := listed[below[path]]) is not None}
-    else:
-        contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
+    found = contents(tree, wanted, wanted.patches, upstream)
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
     skipped = dict.fromkeys(wanted.skipped, "by --without") | _in_submodules(tree, wanted, upstream)
-    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone, upstream), evaluator, skipped)
+    return engine.apply(wanted.patches, found, _seen(tree, wanted, gone, upstream), evaluator, skipped)
+
+
+def contents(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: CommitId) -> dict[PurePosixPath, bytes]:
+    """Read the files that patches may touch, by path from the app's folder.
+
+    They are those of a commit, or of the folder where it is "".
+    """
+    listed = _listed(tree, commit)
+    below = _below(wanted, listed)
+    chosen = targets.candidates(patches, below)
+    if commit:
+        read = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
+        return {path: read[e.blob] for path in chosen if (e := listed[below[path]]) is not None}
+    return {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
 
 
 def _listed(tree: Tree, upstream: CommitId) -> Mapping[PurePosixPath, Entry | None]:

@@ -1,0 +1,92 @@
+"""Carry own patches that know their place no more into upstream's newer file, as git's merge does; writes no file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from patchlock.model.identities import CommitId
+from patchlock.model.patch import Expect, FileChange, OutcomeKind, Patch
+from patchlock.patches import engine, outcomes
+from patchlock.patches.evaluation import Evaluator
+from patchlock.patches.ops import OPS, REMOVING_OPS
+from patchlock.worktree import _merge, upstream_files
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_files import PatchSet
+
+_LOST = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.GONE})
+"""Outcomes of a patch that does not know its place."""
+
+
+def carried(
+    tree: Tree, wanted: PatchSet, commit: CommitId, evaluator: Evaluator, skipped: Collection[str] = ()
+) -> tuple[Patch, ...]:
+    """Give patches, each that is lost in a commit written anew for it, if git's merge brings its edit there cleanly.
+
+    The edit is what the patch makes of the newest version of its file, behind the commit, in which it has its place.
+    Where upstream has the edit already, the new patch finds that.
+
+    Args:
+        tree: the folder.
+        wanted: the patches; those of a catalogue stay as they are, and are refused where they are lost.
+        commit: the one that is patched.
+        evaluator: whom to ask.
+        skipped: ids of patches that are left out there.
+    """
+    if wanted.profile or not commit:
+        return wanted.patches
+    found, contents = list(wanted.patches), upstream_files.contents(tree, wanted, wanted.patches, commit)
+    lost = _lost(found, contents, evaluator)
+    for number, patch in enumerate(wanted.patches if lost else ()):
+        if patch.id in lost.difference(skipped) and not patch.advisory and patch.op_name not in REMOVING_OPS:
+            before = [one for one in found[:number] if one.id not in skipped]
+            made = _carry(tree, wanted, before, patch, contents, commit, evaluator)
+            found[number] = made or patch
+            lost = _lost(found, contents, evaluator) if made else lost
+    return tuple(found)
+
+
+def _lost(patches: Sequence[Patch], contents: Mapping[PurePosixPath, bytes], evaluator: Evaluator) -> frozenset[str]:
+    done = engine.apply(patches, contents, evaluator=evaluator)
+    return frozenset(one.patch for one in done.outcomes if one.kind in _LOST)
+
+
+def _carry(
+    tree: Tree,
+    wanted: PatchSet,
+    before: Sequence[Patch],
+    patch: Patch,
+    contents: Mapping[PurePosixPath, bytes],
+    commit: CommitId,
+    evaluator: Evaluator,
+) -> Patch | None:
+    """Write a patch of one file anew; None where no older version has its place, or upstream's changes meet it."""
+    path = PurePosixPath(patch.paths[0])
+    if len(patch.paths) > 1 or path not in contents:
+        return None
+    place, now = wanted.directory / path, _made(before, path, contents[path], evaluator)
+    for older in upstream_files.versions(tree, place, commit):
+        old, new = (_made(some, path, older, evaluator) for some in (before, (*before, patch)))
+        if old == new:
+            continue
+        joined = _merge.merge(tree.repository, place, now, old, new)
+        if joined.data == now:
+            without = _merge.merge(tree.repository, place, now, new, old)
+            return _as_diff(patch, path, without.data, now) if without.is_clean else None
+        return _as_diff(patch, path, now, joined.data) if joined.is_clean else None
+    return None
+
+
+def _made(patches: Sequence[Patch], path: PurePosixPath, data: bytes, evaluator: Evaluator) -> bytes:
+    done = engine.apply(patches, {path: data}, evaluator=evaluator)
+    return next((change.after for change in done.changes if change.path == path), data)
+
+
+def _as_diff(patch: Patch, path: PurePosixPath, before: bytes, after: bytes) -> Patch | None:
+    fields: dict[str, object] = {"diff": outcomes.diff([FileChange(path=path, before=before, after=after)])}
+    try:
+        op = OPS["unified-diff"](**fields)
+    except ValueError:  # there is no line by which the place is known
+        return None
+    return dataclasses.replace(patch, op=op, literal=(), expect=Expect())
