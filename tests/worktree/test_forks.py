@@ -284,13 +284,15 @@ def test_patch_that_upstream_has_adopted_elsewhere_is_fixed_at_the_merged_commit
     assert (done.lost, done.moved.written) == ((), ())
 
 
-def _merged_beside_the_place_of_a_diff(clone: Path, upstream: Path, line: str) -> tuple[CommitId, Path, PatchSet]:
+def _merged_beside_the_place_of_a_diff(
+    clone: Path, upstream: Path, line4: str, line7: str = "line7 = 7"
+) -> tuple[CommitId, Path, PatchSet]:
     """Merge an upstream that has changed what a committed diff is placed by; give its commit, a fresh clone, patches."""
     (clone / "patches.toml").write_text("as `patch new` has written it")
     wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"), patches=patches(dac=DIFF))
     apply(clone, wanted)
     commit(clone)
-    theirs = commit(upstream, app=FILE.replace("line4 = 4", line), other="x = 2\n")
+    theirs = commit(upstream, app=FILE.replace("line4 = 4", line4).replace("line7 = 7", line7), other="x = 2\n")
     git(clone, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
     fresh = clone.parent / "fresh"
     git(clone.parent, "clone", "-q", str(clone), str(fresh))
@@ -321,15 +323,14 @@ def test_diff_whose_place_upstream_has_changed_is_carried_by_the_merge(
     assert read(folder) == FILE.replace("line4 = 4", "line4 = 44")
 
 
-def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream: Path) -> None:
-    theirs, _, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 4\nline7 = 7")
-    commit(clone, app=read(clone).replace("import dac\n", "import dac\nimport dab\n"))
-    newest = FILE.replace("line6 = 6\nline7 = 7", "line6 = 6\nline67 = 7")
-    theirs = commit(upstream, app=newest)
-    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream: Path, is_fresh: bool) -> None:
+    theirs, fresh, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 4", line7="line67 = 7")
+    folder = fresh if is_fresh else clone
+    wanted = dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml"))
     with pytest.raises(PatchError, match="does not do what it says") as caught:
-        apply(clone, wanted)
-    new = f"patchlock patch new --source {clone} --base {theirs[:12]} --into {wanted.origin}"
+        apply(folder, wanted)
+    new = f"patchlock patch new --source {folder} --base {theirs[:12]} --into {wanted.origin}"
     assert caught.value.remedy.startswith(
         f"keep the edit, which --without takes out of your files: remove its table from {wanted.origin} and write it "
         f"again with `{new}`, correct the patch ("

@@ -11,8 +11,9 @@ from patchlock.model.patch import Expect, FileChange, OutcomeKind, Patch
 from patchlock.patches import engine, outcomes
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops import OPS, REMOVING_OPS
-from patchlock.worktree import _merge, upstream_files
+from patchlock.worktree import _merge, trees, upstream_files
 from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import commit_of
 from patchlock.worktree.upstream_files import PatchSet
 
 _LOST = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.GONE})
@@ -24,8 +25,8 @@ def carried(
 ) -> tuple[Patch, ...]:
     """Give patches, each that is lost in a commit written anew for it, if git's merge brings its edit there cleanly.
 
-    The edit is what the patch makes of the newest version of its file, behind the commit, in which it has its place.
-    Where upstream has the edit already, the new patch finds that.
+    The edit is what the patch makes of an older version of its file, in which it has its place: of one from which it
+    comes to where the last commit has it, else of the newest. Where upstream has it already, the new patch finds that.
 
     Args:
         tree: the folder.
@@ -61,21 +62,26 @@ def _carry(
     commit: CommitId,
     evaluator: Evaluator,
 ) -> Patch | None:
-    """Write a patch of one file anew; None where no older version has its place, or upstream's changes meet it."""
+    """Write a patch of one file anew; None where upstream's changes since each older version meet it."""
     path = PurePosixPath(patch.paths[0])
     if len(patch.paths) > 1 or path not in contents:
         return None
-    place, now = wanted.directory / path, _made(before, path, contents[path], evaluator)
+    place, now, first = wanted.directory / path, _made(before, path, contents[path], evaluator), None
+    entry = trees.entries(tree.repository, commit_of(tree.repository, "HEAD")).get(place)
+    mine = trees.content(tree.repository, entry) if entry is not None else now
     for older in upstream_files.versions(tree, place, commit):
         old, new = (_made(some, path, older, evaluator) for some in (before, (*before, patch)))
-        if old == new:
-            continue
         joined = _merge.merge(tree.repository, place, now, old, new)
+        if old == new or not joined.is_clean:
+            continue
         if joined.data == now:
             without = _merge.merge(tree.repository, place, now, new, old)
             return _as_diff(patch, path, without.data, now) if without.is_clean else None
-        return _as_diff(patch, path, now, joined.data) if joined.is_clean else None
-    return None
+        made = _as_diff(patch, path, now, joined.data)
+        if _merge.has(tree.repository, place, mine, now, joined.data):
+            return made
+        first = first or made
+    return first
 
 
 def _made(patches: Sequence[Patch], path: PurePosixPath, data: bytes, evaluator: Evaluator) -> bytes:

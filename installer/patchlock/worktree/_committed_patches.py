@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import command_lines
 from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, patched_message
@@ -116,7 +116,8 @@ def _with_adopted(
 ) -> Committed:
     """Give what a commit holds above upstream's newest commit, where that has adopted patches, some or all.
 
-    That commit came by a merge: a commit that holds them is neither behind it nor before it.
+    That commit came by a merge: a commit that holds them is neither behind it nor before it. It counts too where a
+    fork's own patches are refused in it.
     """
     if best.upstream is None:
         return best
@@ -126,9 +127,9 @@ def _with_adopted(
         if all(any(trees.is_ancestor(tree.repository, *two) for two in ((new, one), (one, new))) for new in first):
             continue
         patched = _apply(tree, wanted, patches, one, evaluator)
-        are_all = patched.outcomes and all(one.kind is OutcomeKind.FIXED_UPSTREAM for one in patched.outcomes)
+        kinds = {one.kind for one in patched.outcomes}
         is_held = bool(patched.changes) and _holds(tree, wanted, commit, patched, is_own=not best.profile)
-        if are_all or is_held:
+        if is_held or kinds == {OutcomeKind.FIXED_UPSTREAM} or (kinds & BLOCKING and not best.profile):
             return Committed(profile=best.profile, upstream=one, patched=patched)
     return best
 
