@@ -46,6 +46,8 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ('hf_hub_download(REPOSITORIES[language], "model.pt")', "{REPOSITORIES[language]}/model.pt"),
         ('hf_hub_download("owner/name", f"{voice}.pt")', "owner/name/{voice}.pt"),
         ('torch.hub.load_state_dict_from_url("https://host.test/w/x.pth")', "https://host.test/w/x.pth"),
+        ('AutoTokenizer.from_pretrained("roberta-base")', "roberta-base"),
+        ('AutoTokenizer.from_pretrained("xlm-roberta-large-finetuned")', "xlm-roberta-large-finetuned"),
     ],
 )
 def test_what_the_code_names_is_found(code: str, name: str) -> None:
@@ -57,6 +59,8 @@ def test_what_the_code_names_is_found(code: str, name: str) -> None:
     [
         'AutoModel.from_pretrained("local/model")',
         "AutoModel.from_pretrained(path)",
+        'AutoModel.from_pretrained("small")',
+        'AutoModel.from_pretrained("roberta_base")',
         "snapshot_download(self.repository)",
         'AutoModel.from_pretrained(f"{folder}/name")',
         'AutoModel.from_pretrained(f"checkpoints/{name}")',
@@ -117,6 +121,28 @@ def test_what_hangs_on_an_argument_is_not_wanted_at_the_start(code: str, is_at_s
     code = code.replace("LOAD", "M.from_pretrained('owner/name')")
     listed = found("app", app=f"def load(self, source='local', *, again=False):\n    {code}\nload(app)\n")
     assert [(name, at_start) for name, _, _, at_start in listed] == [("owner/name", is_at_start)]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_at_start"),
+    [
+        ("URLS = {'x': ADDRESS}\ndef get(name):\n    download(URLS[name])", False),
+        ("URLS = dict(x=ADDRESS)\ndef get(name):\n    download(URLS[name])", False),
+        ("parser.add_argument('--url', default=ADDRESS)", False),
+        ("download(ADDRESS)", True),
+        ("requests.get(ADDRESS)", True),
+        ("parts.get(ADDRESS)", False),
+        ("URLS = {'x': ADDRESS}\nfor name, url in URLS.items():\n    download_file(url, name)", True),
+        ("def get(url):\n    urlretrieve(url)\nget(ADDRESS)", True),
+        ("def get(url):\n    urlretrieve(url)\ndef later():\n    get(ADDRESS)", False),
+        ("class A:\n    def get(self, kind, *, url):\n        urlretrieve(url)\nA().get(1, url=ADDRESS)", True),
+    ],
+)
+def test_address_is_wanted_at_the_start_where_what_downloads_is_called_with_it_then(
+    code: str, is_at_start: bool
+) -> None:
+    listed = found("app", app=code.replace("ADDRESS", "'https://host.test/x.pth'"))
+    assert [(name, at_start) for name, _, _, at_start in listed] == [("https://host.test/x.pth", is_at_start)]
 
 
 def test_variable_alone_is_told_where_the_program_comes_to_it() -> None:

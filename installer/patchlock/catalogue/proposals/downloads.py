@@ -14,6 +14,12 @@ from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_OF_NO_OWNER = re.compile(
+    r"(?:albert|(?:distil)?bert|camembert|ctrl|distilgpt2|(?:distil|xlm-)?roberta|gpt2|openai-gpt|t5|transfo-xl|xlm|xlnet)"
+    r"(?:-[\w-]+)?"
+)
+"""The first names of the hub, which need no owner; nobody adds one. Source:
+https://huggingface.co/docs/transformers/v4.30.0/en/pretrained_models"""
 _CALLS = {
     "from_pretrained": "pretrained_model_name_or_path",
     "from_single_file": "pretrained_model_link_or_path",
@@ -56,6 +62,8 @@ _SIGNS = re.compile(
 """What a file has that is worth reading."""
 _NOT_OWNERS = frozenset({"datasets", "spaces", "docs", "papers", "blog"})
 """First words of an address of Hugging Face that are no owners."""
+_FETCHES = re.compile(r"(?i)download|fetch|retrieve|from_url|cached_path|urlopen|wget|requests\.get$")
+"""Functions that download what they are given."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -71,7 +79,7 @@ class Download:
     In both, an expression in braces stands for what only a run knows."""
     found: Finding
     is_at_start: bool
-    """It stands where Python runs as the program starts, or in what is called there whatever its arguments are."""
+    """As the program starts, Python calls what downloads it, or a function that does so whatever its arguments are."""
 
     @property
     def name(self) -> str:
@@ -96,11 +104,14 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
     code = {path: module for path in paths if (module := trees.of(path))}
     signs = sorted((path for path in code if _SIGNS.search(files[path])), key=lambda path: (path not in started, path))
     program = next((path for path in started if path.name != "__init__.py"), None)
-    run = _run_at_start([(code[path], path == program) for path in started if path in code]) if signs else frozenset()
+    begun = [(code[path], path == program) for path in started if path in code and signs]
+    functions = _functions([module for module, _ in begun])
+    run = _run_at_start(begun, functions)
+    wanted = {one for one in run if isinstance(one, ast.Call)} | _fetched(run, functions)
     reaching = _reaching_calls(code.values()) if signs else frozenset()
     found: dict[str, Download] = {}
     for path in signs:
-        for one in _of(path, code[path], files, run, reaching):
+        for one in _of(path, code[path], files, wanted, reaching):
             if _VARIABLE.fullmatch(one.repository) and path not in started:
                 continue
             if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
@@ -111,7 +122,7 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
 
 
 def _of(
-    path: PurePosixPath, module: ast.Module, files: Files, run: Collection[ast.AST], reaching: Collection[ast.AST]
+    path: PurePosixPath, module: ast.Module, files: Files, wanted: Collection[ast.AST], reaching: Collection[ast.AST]
 ) -> Iterator[Download]:
     texts = _texts(module)
     for node in ast.walk(module):
@@ -123,17 +134,12 @@ def _of(
         if named is None or PurePosixPath(named[0]) in files or _is_folder(named[0], files):
             continue
         place = Finding(path=path, line=node.lineno, text="/".join(filter(None, named))[:100])  # type: ignore[attr-defined]
-        yield Download(repository=named[0], file=named[1], found=place, is_at_start=node in run)
+        yield Download(repository=named[0], file=named[1], found=place, is_at_start=node in wanted)
 
 
-def _run_at_start(started: Sequence[tuple[ast.Module, bool]]) -> frozenset[ast.AST]:
-    """Give the nodes that run as a program starts: of its modules, and of what they call by a name that is theirs.
-
-    Args:
-        started: its modules, and of each whether it is the program itself.
-    """
+def _functions(modules: Iterable[ast.Module]) -> Mapping[str, Sequence[_Function]]:
     functions: dict[str, list[_Function]] = {}
-    for module, _ in started:
+    for module in modules:
         for owner in ast.walk(module):
             for one in owner.body if isinstance(owner, ast.ClassDef | ast.Module) else ():
                 if isinstance(one, _Function):
@@ -141,6 +147,24 @@ def _run_at_start(started: Sequence[tuple[ast.Module, bool]]) -> frozenset[ast.A
                 if isinstance(one, _Function) and isinstance(owner, ast.ClassDef):
                     is_made = one.name == "__init__"
                     functions.setdefault(owner.name if is_made else f"{owner.name}.{one.name}", []).append(one)
+    return functions
+
+
+def _called(call: ast.Call, functions: Mapping[str, Sequence[_Function]]) -> _Function | None:
+    """Give the function that a call is of, by a name that only one has."""
+    every = (functions.get(name, ()) for name in _names_of(call.func))
+    return next((found[0] for found in every if len(found) == 1), None)
+
+
+def _run_at_start(
+    started: Iterable[tuple[ast.Module, bool]], functions: Mapping[str, Sequence[_Function]]
+) -> frozenset[ast.AST]:
+    """Give the nodes that run as a program starts: of its modules, and of what they call by a name that is theirs.
+
+    Args:
+        started: its modules, and of each whether it is the program itself.
+        functions: theirs, by name.
+    """
     found: set[ast.AST] = set()
     waiting: list[tuple[ast.AST, bool, frozenset[str]]] = [(*one, frozenset()) for one in started]
     while waiting:
@@ -148,9 +172,8 @@ def _run_at_start(started: Sequence[tuple[ast.Module, bool]]) -> frozenset[ast.A
         if node in found or (isinstance(node, ast.If) and not is_program and import_graph.is_main(node.test)):
             continue
         found.add(node)
-        if isinstance(node, ast.Call):
-            called = [every for name in _names_of(node.func) if len(every := functions.get(name, [])) == 1]
-            waiting += [(inner, True, _parameters(one)) for one, *_ in called[:1] for inner in one.body]
+        if isinstance(node, ast.Call) and (one := _called(node, functions)):
+            waiting += [(inner, True, _parameters(one)) for inner in one.body]
         inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
         if isinstance(node, _Function | ast.Lambda):
             inside = ()
@@ -186,16 +209,40 @@ def _names_of(function: ast.expr) -> tuple[str, ...]:
             return ()
 
 
+def _fetched(run: Collection[ast.AST], functions: Mapping[str, Sequence[_Function]]) -> frozenset[ast.AST]:
+    """Give the nodes of values that calls which download are given as a program starts, by whatever names."""
+    values = _values(run)
+    calls = [node for node in run if isinstance(node, ast.Call)]
+    for call in calls:
+        if one := _called(call, functions):
+            names = [every.arg for every in (*one.args.posonlyargs, *one.args.args) if every.arg not in {"self", "cls"}]
+            given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
+            for name, value in given:
+                values.setdefault(name or "", []).append(value)
+    return _flow((_given(one) for one in calls if any(map(_FETCHES.search, _names_of(one.func)))), values)
+
+
 def _reaching_calls(modules: Iterable[ast.Module]) -> frozenset[ast.AST]:
     """Give the nodes of values that a call is given, or that a function returns, by whatever names."""
-    waiting: list[ast.AST] = []
+    nodes = [node for module in modules for node in ast.walk(module)]
+    return _flow(map(_given, nodes), _values(nodes))
+
+
+def _given(node: ast.AST) -> list[ast.AST]:
+    match node:
+        case ast.Call(args=args, keywords=keywords):
+            return [*args, *(one.value for one in keywords)]
+        case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
+            return [value]
+        case _:
+            return []
+
+
+def _values(nodes: Iterable[ast.AST]) -> dict[str, list[ast.AST]]:
+    """Give the values that names are given in nodes, also as defaults of arguments."""
     values: dict[str, list[ast.AST]] = {}
-    for node in (node for module in modules for node in ast.walk(module)):
+    for node in nodes:
         match node:
-            case ast.Call(args=args, keywords=keywords):
-                waiting += [*args, *(one.value for one in keywords)]
-            case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
-                waiting.append(value)
             case ast.Assign(targets=targets, value=value):
                 _keep(values, targets, value)
             case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
@@ -205,6 +252,14 @@ def _reaching_calls(modules: Iterable[ast.Module]) -> frozenset[ast.AST]:
             case ast.arguments(args=args, defaults=defaults, kwonlyargs=more, kw_defaults=others):
                 for one, default in [*zip(args[::-1], defaults[::-1], strict=False), *zip(more, others, strict=True)]:
                     values.setdefault(one.arg, []).extend([default] if default else [])
+            case _:
+                pass
+    return values
+
+
+def _flow(ends: Iterable[Iterable[ast.AST]], values: dict[str, list[ast.AST]]) -> frozenset[ast.AST]:
+    """Give the nodes in what arrives at ends, directly or by names; takes them out of the values."""
+    waiting = [node for every in ends for node in every]
     found: set[ast.AST] = set()
     while waiting:
         node = waiting.pop()
@@ -252,7 +307,8 @@ def _of_call(call: ast.Call, texts: Mapping[str, ast.expr]) -> tuple[str, str] |
         return None
     first = _text(call.args[0], texts) if call.args and name not in _KEYWORD_ONLY else ""
     repository = given.get(_CALLS[name]) or first
-    is_known = _REPOSITORY.fullmatch(repository) and not _WEIGHTS.search(repository)
+    is_known = _REPOSITORY.fullmatch(repository) is not None and not _WEIGHTS.search(repository)
+    is_known |= name == "from_pretrained" and _OF_NO_OWNER.fullmatch(repository) is not None
     if name not in _OF_A_HUB and repository.partition("/")[0].lower() in _FOLDERS:
         return None
     if not is_known and not (_PUT_TOGETHER if name in _OF_A_HUB else _OF_AN_OWNER).fullmatch(repository):
