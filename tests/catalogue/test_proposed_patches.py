@@ -527,9 +527,15 @@ def test_places_that_a_program_does_not_come_to_are_told_apart() -> None:
             ("may stop a use", (places[0], places[2])),
             (worst, (places[1],)),
         ]
-        assert findings.of_program(told, [api, run], {}) == (
-            dataclasses.replace(issue, found=(*places[::2], places[1])),
-        )
+        later = findings.of_program(told, [run], {api: set(), run: {9}})
+        assert {str(place): findings.stops(one) for one in later for place in one.found} == {
+            "remote/api.py:1: x": "stops the first use",
+            "run.py:2: x": worst,
+            "run.py:9: x": "may stop a use",
+        }
+        assert len({findings.stops(one) for one in later}) == len(later)
+        (whole,) = findings.of_program(later, [api, run], {api: set(), run: set()})
+        assert (dataclasses.replace(whole, found=()), {*whole.found}) == (dataclasses.replace(issue, found=()), {*places})
     slow = dataclasses.replace(old, is_slower=True)
     assert findings.of_program([slow], [run], {}) == (slow,)  # it says nothing of a failure
 
@@ -588,6 +594,47 @@ def test_code_whose_name_nothing_mentions_that_runs_is_idle() -> None:
     }
     typed = reached_code.idle_lines(trees, files, ("python", "-c", "from app import unused; unused()"))
     assert {*range(3, 7)} & typed[files[0]] == {6}
+
+
+LATE = {
+    "app.py": """
+try:
+    from late import start
+    start()
+except Exception:
+    print("?")
+if TYPE_CHECKING:
+    import types_only
+def never():
+    import nobody
+def shown():
+    from .parts import one
+    import parts.two as two
+shown()
+""",
+    "late.py": "def start():\n    import later\n    later.go()\ndef other():\n    import nobody\n",
+    "later.py": "class Base(Lib): ...\nclass Own(Base):\n    def of_lib(self): ...\ndef go():\n    Own()\n",
+    "parts/__init__.py": "",
+    "parts/one.py": "",
+    "parts/two.py": "",
+    "types_only.py": "",
+    "nobody.py": "",
+}
+
+
+def test_files_that_code_imports_later_count_as_soon_as_it_does() -> None:
+    trees = Trees(tree(LATE))
+
+    idle = reached_code.idle_lines(trees, [PurePosixPath("app.py")], ("python", "app.py"))
+
+    assert {str(path): sorted(lines) for path, lines in idle.items()} == {
+        "app.py": [8, 10],
+        "late.py": [5],
+        "later.py": [],
+        "parts/__init__.py": [],
+        "parts/one.py": [],
+        "parts/two.py": [],
+    }
 
 
 ENDS = """import torch

@@ -90,10 +90,11 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     proposal = _without_idle_sets(proposal, versions, trying)
     trees = proposed.clone.trees
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
-    files = import_graph.reached(*_program(proposal, proposed), trees).files
+    _, command_line, python_path = _program(proposal, proposed)
+    files = import_graph.reached(trees.files, command_line, python_path, trees).files
     removed = removed_interfaces.find(trees, versions, files)
     if found:
-        idle = reached_code.idle_lines(trees, files, proposal.facts.launch.command)
+        idle = reached_code.idle_lines(trees, files, command_line, python_path)
         kept, removed = (findings.of_program(every, files, idle) for every in (kept, removed))
     limits = python_limits.find(
         versions,

@@ -232,7 +232,7 @@ def _draft(
     commands = tuple(one for one in told_of if is_utf8("".join((*one.command, *one.environment.values()))))
     launch = proposals_launch.launching(commands)
     started = _started(trees, launch)
-    idle = reached_code.idle_lines(trees, started, launch.command)
+    idle = reached_code.idle_lines(trees, started, launch.command, launch.environment.get("PYTHONPATH", ""))
     left_out = device_switches.left_out(trees, started, idle)
     tree = Tree(
         files=files,

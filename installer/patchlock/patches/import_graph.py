@@ -131,14 +131,25 @@ def _reached(files: Files, command: Sequence[str], folders: Sequence[PurePosixPa
         first = _program(files, command, [PurePosixPath(), *folders])
     if first is None:
         return Reached(files=(), modules=())
-    is_script = "-m" not in command and any(word.endswith(".py") for word in command)
-    walk = _Walk(known, [first.parent if is_script else PurePosixPath(), *folders])
+    walk = _Walk(known, _roots(first, command, folders))
     if "-m" in command:  # the packages that a module is in are imported before it
         for folder in reversed(first.parents[:-1]):
             if folder / "__init__.py" in files and folder / "__init__.py" != first:
                 walk.visit(folder / "__init__.py")
     walk.visit(first, is_program=True)
     return Reached(files=tuple(path for path in walk.seen if path != _TYPED), modules=tuple(walk.modules.values()))
+
+
+def _roots(program: PurePosixPath, command: Sequence[str], folders: Sequence[PurePosixPath]) -> list[PurePosixPath]:
+    """Name the folders where Python looks for modules: that of a script, or the one in which it is started."""
+    is_script = "-m" not in command and any(word.endswith(".py") for word in command)
+    return [program.parent if is_script else PurePosixPath(), *folders]
+
+
+def own_modules(trees: Trees, program: PurePosixPath, command: Sequence[str], python_path: str = "") -> OwnModules:
+    """Give an app's own modules as a program finds them; the arguments are those of `reached`."""
+    folders = [PurePosixPath(one) for one in python_path.replace(";", ":").split(":") if one]
+    return OwnModules(trees, _roots(program, command, folders))
 
 
 def of_others(
@@ -251,12 +262,70 @@ def _module(files: Files, dotted: str, roots: Collection[PurePosixPath]) -> Pure
     return next((path for path in places if path in files), None)
 
 
-class _Walk:
+class OwnModules:
+    """An app's own modules, by the names with which its files import them.
+
+    Args:
+        trees: of the app.
+        roots: the folders where Python looks for them, in order.
+    """
+
     def __init__(self, trees: Trees, roots: Sequence[PurePosixPath]) -> None:
-        self._trees, self._files, self._roots = trees, trees.files, list(dict.fromkeys(roots))
-        self._called: set[tuple[PurePosixPath, str]] = set()
+        self._trees, self._roots = trees, list(dict.fromkeys(roots))
         self._found: dict[str, PurePosixPath | None] = {}
         self._folders: dict[str, bool] = {}
+
+    def names(self, path: PurePosixPath, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+        """Give the dotted names that an import of a file asks for."""
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+            return
+        base = self.base(path, node)
+        if not base:
+            return
+        yield base
+        # `from package import module` imports the module too, where there is one.
+        yield from (f"{base}.{alias.name}" for alias in node.names if self.file(f"{base}.{alias.name}") is not None)
+
+    def base(self, path: PurePosixPath, node: ast.ImportFrom) -> str:
+        """Give the dotted name from which an import takes others."""
+        if not node.level:
+            return node.module or ""
+        folder = path.parent
+        for _ in range(node.level - 1):
+            folder = folder.parent
+        root = next((one for one in self._roots if folder.is_relative_to(one)), PurePosixPath())
+        return ".".join([*folder.relative_to(root).parts, *([node.module] if node.module else [])])
+
+    def files(self, dotted: str) -> list[PurePosixPath]:
+        """Give the files that Python runs for a name, packages first; none where it is another's."""
+        parts = dotted.split(".")
+        if not self.has(parts[0]):
+            return []
+        found = (self.file(".".join(parts[:end])) for end in range(1, len(parts) + 1))
+        return [one for one in found if one is not None]
+
+    def has(self, dotted: str) -> bool:
+        """Tell whether it is a module or a package, also one without `__init__.py`."""
+        return self.file(dotted) is not None or self._is_folder(dotted)
+
+    def file(self, dotted: str) -> PurePosixPath | None:
+        """Find the file of a module."""
+        if dotted not in self._found:
+            self._found[dotted] = _module(self._trees.files, dotted, self._roots)
+        return self._found[dotted]
+
+    def _is_folder(self, dotted: str) -> bool:
+        if dotted not in self._folders:
+            parts = dotted.split(".")
+            self._folders[dotted] = any(root.joinpath(*parts) in self._trees.folders for root in self._roots)
+        return self._folders[dotted]
+
+
+class _Walk:
+    def __init__(self, trees: Trees, roots: Sequence[PurePosixPath]) -> None:
+        self._trees, self._own = trees, OwnModules(trees, roots)
+        self._called: set[tuple[PurePosixPath, str]] = set()
         self.seen: dict[PurePosixPath, None] = {}
         """In the order in which they were reached."""
         self.modules: dict[str, ReachedImport] = {}
@@ -281,7 +350,7 @@ class _Walk:
                 continue
             if isinstance(node, ast.ImportFrom):
                 imported.append(node)
-            for name in self._names(path, node):
+            for name in self._own.names(path, node):
                 self._follow(path, node.lineno, name)
 
     def _call(self, path: PurePosixPath, name: str, body: Sequence[ast.stmt]) -> None:
@@ -294,62 +363,18 @@ class _Walk:
                 case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
                     self._run(path, node.body)
                 case ast.ImportFrom():
+                    own = self._own.file(self._own.base(path, node))
                     for alias in node.names:
-                        if (alias.asname or alias.name) == name and (own := self._module_of(path, node)) is not None:
+                        if (alias.asname or alias.name) == name and own is not None:
                             self._call(own, alias.name, self._body(own))
                 case _:
                     pass
 
-    def _module_of(self, path: PurePosixPath, node: ast.ImportFrom) -> PurePosixPath | None:
-        return self._own(self._absolute(path, node.level, node.module or "") if node.level else node.module or "")
-
-    def _names(self, path: PurePosixPath, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-            return
-        base = node.module or ""
-        if node.level:
-            base = self._absolute(path, node.level, base)
-        if not base:
-            return
-        yield base
-        # `from package import module` imports the module too, where there is one.
-        yield from (f"{base}.{alias.name}" for alias in node.names if self._own(f"{base}.{alias.name}") is not None)
-
-    def _absolute(self, path: PurePosixPath, level: int, name: str) -> str:
-        folder = path.parent
-        for _ in range(level - 1):
-            folder = folder.parent
-        root = next((one for one in self._roots if folder.is_relative_to(one)), PurePosixPath())
-        return ".".join([*folder.relative_to(root).parts, *([name] if name else [])])
-
     def _follow(self, path: PurePosixPath, line: int, dotted: str) -> None:
-        parts = dotted.split(".")
-        if not self._is_own(parts[0]):
+        for one in self._own.files(dotted):
+            self.visit(one)
+        if not self._own.has(dotted):
             self.modules.setdefault(dotted, ReachedImport(module=dotted, path=path, line=line))
-            return
-        found = None
-        for end in range(1, len(parts) + 1):
-            found = self._own(".".join(parts[:end]))
-            if found is not None:
-                self.visit(found)
-        if found is None and not self._is_folder(dotted):
-            self.modules.setdefault(dotted, ReachedImport(module=dotted, path=path, line=line))
-
-    def _is_own(self, top: str) -> bool:
-        return self._own(top) is not None or self._is_folder(top)
-
-    def _own(self, dotted: str) -> PurePosixPath | None:
-        if dotted not in self._found:
-            self._found[dotted] = _module(self._files, dotted, self._roots)
-        return self._found[dotted]
-
-    def _is_folder(self, dotted: str) -> bool:
-        """Tell whether it is a package without `__init__.py`."""
-        if dotted not in self._folders:
-            parts = dotted.split(".")
-            self._folders[dotted] = any(root.joinpath(*parts) in self._trees.folders for root in self._roots)
-        return self._folders[dotted]
 
 
 def _run_at_once(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.Import | ast.ImportFrom | ast.Call]:

@@ -64,6 +64,8 @@ class Issue:
     """What is missing is imported as the app's modules are; otherwise it is missed where it is used."""
     is_reached: bool = True
     """The program may come to its places; otherwise nothing shows that it ever does."""
+    is_late: bool = False
+    """It comes to them no sooner than when some of its code asks for that file."""
     is_slower: bool = False
     """The app works with it, on the CPU or slowly."""
     is_doubtful: bool = False
@@ -98,29 +100,30 @@ def stops(issue: Issue) -> str:
         return STOPS[3]
     if not issue.is_reached:
         return STOPS[2]
-    if issue.name in _FIRST_USE or not issue.is_at_start:
+    if issue.name in _FIRST_USE or not issue.is_at_start or issue.is_late:
         return STOPS[1]
     return STOPS[0]
 
 
 def of_program(
-    issues: Iterable[Issue], reached: Collection[PurePosixPath], idle: Mapping[PurePosixPath, Collection[int]]
+    issues: Iterable[Issue], started: Collection[PurePosixPath], idle: Mapping[PurePosixPath, Collection[int]]
 ) -> tuple[Issue, ...]:
     """Tell the places of each issue of Python files apart by whether a program may come to them.
 
     Args:
         issues: what was found.
-        reached: the files that it comes to as it starts.
-        idle: the lines of these to which it does not come.
+        started: the files that it runs as it starts.
+        idle: the files to which it may come, with the lines to which it does not.
     """
     places: dict[Issue, list[Finding]] = {}
     for issue in issues:
-        is_of_code = all(one.path.suffix == ".py" for one in issue.found)
-        is_worse = stops(dataclasses.replace(issue, is_reached=True)) in STOPS[:2]
+        worst = stops(dataclasses.replace(issue, is_reached=True, is_late=False))
+        is_of_code = all(one.path.suffix == ".py" for one in issue.found) and worst in STOPS[:2]
         for one in issue.found:
-            is_there = one.path in reached and one.line not in idle.get(one.path, ())
-            is_reached = is_there or not (is_of_code and is_worse)
-            places.setdefault(dataclasses.replace(issue, found=(), is_reached=is_reached), []).append(one)
+            is_reached = not is_of_code or (one.path in idle and one.line not in idle[one.path])
+            is_late = is_of_code and is_reached and worst == STOPS[0] and one.path not in started
+            kind = dataclasses.replace(issue, found=(), is_reached=is_reached, is_late=is_late)
+            places.setdefault(kind, []).append(one)
         if not issue.found:
             places.setdefault(issue, [])
     return tuple(dataclasses.replace(issue, found=tuple(found)) for issue, found in places.items())

@@ -1,7 +1,8 @@
 """Which code of a program may run, as far as the names that its files mention show it; pure.
 
 A function counts as soon as code that counts mentions its name, whatever is called so, or something else may call it: a
-decorator, Python, or a library that its class inherits from. What counts may still never run.
+decorator, Python, or a library that its class inherits from. A file counts as soon as code that counts imports it. What
+counts may still never run.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from patchlock.patches.import_graph import Trees, is_main
+from patchlock.patches import import_graph
+from patchlock.patches.import_graph import OwnModules, Trees, is_main
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LEAVES = ast.Return | ast.Raise | ast.Continue | ast.Break
@@ -19,38 +21,45 @@ _PLAIN = frozenset({"staticmethod", "classmethod", "property"})
 
 
 def idle_lines(
-    trees: Trees, started: Sequence[PurePosixPath], command: Sequence[str]
+    trees: Trees, started: Sequence[PurePosixPath], command: Sequence[str], python_path: str = ""
 ) -> Mapping[PurePosixPath, frozenset[int]]:
-    """List the lines of each file to which a program does not come.
+    """List the files to which a program may come, each with the lines to which it does not.
 
     Args:
         trees: of the app.
         started: the files that it runs as it starts, in order: packages around it, itself, what it imports.
         command: with which it is started.
+        python_path: its PYTHONPATH.
     """
     program = next((path for path in started if path.name != "__init__.py" and "-c" not in command), None)
-    walk = _Walk({path: module for path in started if (module := trees.of(path)) is not None})
+    walk = _Walk(trees, import_graph.own_modules(trees, program or PurePosixPath(), command, python_path))
     for word in command:
         walk.mentioned.update(name for part in word.split() for name in part.replace("(", ".").split("."))
-    for path, module in walk.modules.items():
-        walk.run(path, module.body, is_program=path == program)
+    for path in started:
+        walk.enter(path, is_program=path == program)
     walk.follow()
     return {path: frozenset(lines) for path, lines in walk.idle_lines().items()}
 
 
 class _Walk:
-    def __init__(self, modules: Mapping[PurePosixPath, ast.Module]) -> None:
-        self.modules = modules
+    def __init__(self, trees: Trees, own: OwnModules) -> None:
         self.mentioned: set[str] = set()
+        self._trees, self._own = trees, own
+        self._come: set[PurePosixPath] = set()
+        self._coming: list[PurePosixPath] = []
         self._renamed: dict[str, set[str]] = {}
         self._waiting: list[tuple[PurePosixPath, _Function | ast.ClassDef, ast.ClassDef | None]] = []
         self._dead: list[tuple[PurePosixPath, Sequence[ast.stmt]]] = []
-        self._bases = {
-            node.name: [_last_name(base) for base in node.bases]
-            for module in modules.values()
-            for node in ast.walk(module)
-            if isinstance(node, ast.ClassDef)
-        }
+        self._bases: dict[str, list[str]] = {}
+
+    def enter(self, path: PurePosixPath, *, is_program: bool = False) -> None:
+        """Run a file, once."""
+        module = self._trees.of(path) if path not in self._come else None
+        self._come.add(path)
+        if module is not None:
+            classes = (node for node in ast.walk(module) if isinstance(node, ast.ClassDef))
+            self._bases |= {node.name: [_last_name(base) for base in node.bases] for node in classes}
+            self.run(path, module.body, is_program=is_program)
 
     def run(self, path: PurePosixPath, body: Sequence[ast.stmt], *, is_program: bool = False) -> None:
         """Note what statements mention that run, and the functions and classes that they define."""
@@ -58,7 +67,7 @@ class _Walk:
         while blocks:
             block = blocks.pop()
             for index, node in enumerate(block):
-                if isinstance(node, ast.If) and is_main(node.test) and not is_program:
+                if isinstance(node, ast.If) and (_is_for_types(node.test) or (is_main(node.test) and not is_program)):
                     self._dead.append((path, node.body))
                     blocks.append(node.orelse)
                     continue
@@ -81,9 +90,10 @@ class _Walk:
                     self._mention(one.decorator_list, [one.args])
                 self._mention(node.decorator_list)
                 return [[one for one in node.body if one not in functions]]
-            case ast.ImportFrom(names=names):
-                for alias in names:
+            case ast.Import() | ast.ImportFrom():
+                for alias in node.names if isinstance(node, ast.ImportFrom) else ():
                     self._renamed.setdefault(alias.asname or alias.name, set()).add(alias.name)
+                self._coming += [one for name in self._own.names(path, node) for one in self._own.files(name)]
                 return []
             case ast.Assign(targets=[ast.Name(id="__all__")]):
                 return []
@@ -107,10 +117,12 @@ class _Walk:
         return blocks
 
     def follow(self) -> None:
-        """Run what is mentioned, until nothing more is."""
+        """Run what is mentioned and what is imported, until nothing more is."""
         is_more = True
         while is_more:
-            known = len(self.mentioned)
+            known = len(self.mentioned), len(self._come)
+            while self._coming:
+                self.enter(self._coming.pop())
             self.mentioned |= {name for one in self.mentioned for name in self._renamed.get(one, ())}
             waiting, self._waiting = self._waiting, []
             running: list[tuple[PurePosixPath, _Function | ast.ClassDef, ast.ClassDef | None]] = []
@@ -122,7 +134,7 @@ class _Walk:
                     continue
                 self._mention(node.bases, node.keywords)
                 self._waiting += [(path, one, node) for one in node.body if isinstance(one, _Function)]
-            is_more = bool(running) or known != len(self.mentioned)
+            is_more = bool(running) or known != (len(self.mentioned), len(self._come))
 
     def _runs(self, node: _Function | ast.ClassDef, owner: ast.ClassDef | None) -> bool:
         if any(_last_name(one) not in _PLAIN for one in node.decorator_list) or node.name in self.mentioned:
@@ -136,13 +148,13 @@ class _Walk:
         return name not in self._bases or any(self._is_of_others(one, seen | {name}) for one in self._bases[name])
 
     def idle_lines(self) -> Mapping[PurePosixPath, set[int]]:
-        """Give the lines of what was never run."""
-        found: dict[PurePosixPath, set[int]] = {}
+        """Give the lines of what was never run, by files that were."""
+        found: dict[PurePosixPath, set[int]] = {path: set() for path in self._come}
         for path, node, _ in self._waiting:
             for one in _functions(node):
-                found.setdefault(path, set()).update(lines_of(one.body))
+                found[path].update(lines_of(one.body))
         for path, body in self._dead:
-            found.setdefault(path, set()).update(lines_of(body))
+            found[path].update(lines_of(body))
         return found
 
 
@@ -151,6 +163,11 @@ def _functions(node: _Function | ast.ClassDef) -> Iterator[_Function]:
         yield from (one for one in node.body if isinstance(one, _Function))
     else:
         yield node
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    """Tell whether only a type checker finds it true."""
+    return _last_name(test) == "TYPE_CHECKING"
 
 
 def lines_of(block: Sequence[ast.stmt | ast.expr]) -> range:
