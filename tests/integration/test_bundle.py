@@ -177,6 +177,15 @@ def test_changed_bundle_is_refused_and_nothing_is_touched(
     assert not (tmp_path / "there" / "home" / "mini@tiny").exists()
 
 
+def test_changed_bundle_is_refused_where_its_app_is_installed_too(bundle: Path, there: Callable[..., Said]) -> None:
+    assert there("install", "mini", "--from", str(bundle)).returncode == 0
+    rewrite(bundle, _flip)
+    done = there("install", "mini", "--from", str(bundle))
+    assert done.returncode == 1
+    assert "error[bundle]: the bundle was not used: " in done.stderr
+    assert "alpha-1.0" in done.stderr
+
+
 def test_bundle_of_another_lock_app_or_profile_is_refused(
     locked: World, bundle: Path, there: Callable[..., Said], tmp_path: Path
 ) -> None:

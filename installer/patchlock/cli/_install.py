@@ -147,6 +147,9 @@ def install_command(
     receipt = None if fallback or has_failed else up_to_date(request)
     _launcher.write(request.home)
     if receipt is not None:
+        progress = _progress.progress(as_json)
+        if opened is not None and opened.take(request, progress)[1]:
+            _place_models(request, progress)
         if source is not None:
             from patchlock.worktree import upstream_cache
 
