@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
 import sys
 import sysconfig
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from miniature import wheel
 from uv import _find_uv
 
@@ -264,3 +266,11 @@ def test_empty_variable_is_an_unset_one(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "none.txt").touch()
     words = ("pip", "compile", "none.txt", "--no-config", "--no-header", "-q")
     assert uv.run(*words, cwd=tmp_path, installing=True).text == ""
+
+
+def test_uv_reads_every_variable_that_the_documentation_names() -> None:
+    program = uv.find().read_bytes()
+    files = (ROOT / "docs").rglob("*.*")
+    named = {name for path in files for name in re.findall(rb"\bUV_[A-Z_]+\b", path.read_bytes())}
+    assert {b"UV_DEFAULT_INDEX", b"UV_FIND_LINKS", b"UV_OFFLINE"} <= named
+    assert sorted(name for name in named if name not in program) == []

@@ -63,7 +63,6 @@ def test_pylock_names_the_files_of_a_folder_where_that_is_the_mirror(
     locked: World, face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_FIND_LINKS", str(locked.wheels))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
     done = face("export", "mini", "--format", "pylock")
     assert done.returncode == 0, done.stderr

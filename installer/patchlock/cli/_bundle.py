@@ -121,7 +121,7 @@ def _there(request: Request, file: str, with_tool: bool, python: Path | None) ->
     if with_tool and not is_windows:
         folders = ["patchlock", "tool"]
         lines = [
-            "export UV_OFFLINE=1 UV_NO_INDEX=1 UV_FIND_LINKS=$PWD/tool PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/tool",
+            "export UV_OFFLINE=1 UV_FIND_LINKS=$PWD/tool PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/tool",
             f"./patchlock/install.sh {app} --from {file}",
         ]
     if python is not None:

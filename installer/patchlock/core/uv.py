@@ -36,7 +36,7 @@ _OF_THE_MACHINE = (
     *("UV_PYTHON_DOWNLOADS", "UV_PYTHON_CACHE_DIR"),
 )
 """Where bytes come from and how fast: may never change what they are."""
-_OF_INSTALLING = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
+_OF_INSTALLING = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 """Other places to take bytes from; harmless where every file is pinned by hash, and not while resolving."""
 _NO_BUILD = {"PYTHONHOME": os.devnull, "UV_NO_BUILD_ISOLATION": "1", "UV_PYTHON_DOWNLOADS": "never"}
 """While resolving, no Python that uv starts for a build gets as far as its first line.
