@@ -208,6 +208,27 @@ def test_network_and_conflict_are_told_apart_by_what_uv_ended_with(
     assert uv.classify_error(said).what == what
 
 
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("", "the certificate of the server is not trusted (https://index.example); name the certificates of your "),
+        ("there.pem", "with SSL_CERT_FILE, which is set to a file without them, and run the same command again"),
+        ("nope.pem", "the certificates cannot be read (nope.pem); correct or remove SSL_CERT_FILE"),
+    ],
+)
+def test_certificates_that_are_named_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.pem").touch()
+    monkeypatch.setenv("SSL_CERT_FILE", named)
+    ended = (
+        "error: Failed to fetch: `https://index.example/simple/a/`",
+        "  cause: invalid peer certificate: UnknownIssuer",
+    )
+    assert said in str(uv.classify_error(CommandFailedError("x", where="uv pip compile", evidence=ended)))
+
+
 def test_index_that_does_not_answer_in_time_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("a==1.0\n")
     with socket.create_server(("127.0.0.1", 0)) as silent:

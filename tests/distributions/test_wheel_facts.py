@@ -282,10 +282,11 @@ def test_what_is_no_page_is_said(page: str) -> None:
     [
         "<!DOCTYPE html>\n",
         "<!DOCTYPE html><title>Links for x</title><h1>Links for x</h1>",
+        "<title>Directory listing for /x/</title><h1>Directory listing for /x/</h1><hr><ul></ul><hr>",
         '<html><head><title>Index of /x/</title></head><body><h1>Index of /x/</h1><a href="../">../</a></body></html>',
         '<meta name="pypi:repository-version" content="1.0"><title>x</title>',
     ],
-    ids=["bare", "devpi", "nginx", "meta"],
+    ids=["bare", "devpi", "python", "nginx", "meta"],
 )
 def test_page_without_files_is_a_page(page: str) -> None:
     assert [one for one in index_client.parse(page, "x") if one.sha256] == []

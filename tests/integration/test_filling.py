@@ -389,8 +389,8 @@ def test_index_that_lost_a_file_is_told(depot: Depot, fill: Fill) -> None:
         "uv downloads 3 packages itself, without progress: the package index does not have files of the lock"
     ]
     assert str(found.value).splitlines()[0] == (
-        f"the package index does not have files of the lock ({depot.index}); complete the mirror, or name an "
-        "index that has them with UV_DEFAULT_INDEX; if they were deleted everywhere, and the catalogue is your own, "
+        f"the package index does not have files of the lock ({depot.index}); complete or correct the mirror, or "
+        "name an index that has them with UV_DEFAULT_INDEX; if they were deleted everywhere, and the catalogue is your own, "
         "regenerate the lock with `patchlock lock`"
     )
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -174,8 +175,25 @@ def test_another_file_of_a_version_that_came_since_is_found(
             addresses.locate(lock, asked.platform)
         page.write_text(text)
         found = addresses.locate(lock, asked.platform)
-    assert caught.value.evidence == ("beta 1.5",)
+    assert caught.value.evidence == ("beta 1.5: it has beta-1.5-py3-none-any.whl, with another sha256 than the lock",)
     assert {one.name for one in lock.packages} == found.keys()
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[: len(data) // 2], lambda _: b"<!DOCTYPE html><html>"], ids=["cut off", "web page"]
+)
+def test_damaged_file_of_a_folder_is_named(
+    world: World, asked: Request, patchlock: Patchlock, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    _written(asked)
+    file = next(world.wheels.glob("beta-1.5*"))
+    file.write_bytes(damage(file.read_bytes()))
+    env = {"UV_CACHE_DIR": str(tmp_path / "cold"), "UV_FIND_LINKS": str(world.wheels), "UV_OFFLINE": "0"}
+    done = patchlock("install", "mini", env=env | {"UV_DEFAULT_INDEX": (tmp_path / "nothing").as_uri()})
+    assert done.returncode == 1
+    said = done.stderr.partition("error")[2]
+    assert said.startswith("[hash-mismatch]: beta-1.5-py3-none-any.whl is damaged, and nothing of it was installed (")
+    assert "replace it where UV_FIND_LINKS or the index has it, and run the same command again\n" in said
 
 
 def test_files_of_its_own_lock_that_a_mirror_lacks_are_named_with_their_python(

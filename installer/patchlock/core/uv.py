@@ -265,12 +265,7 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         return _wrong_name(misnamed)
     ended = _last_error(error.evidence)
     if "invalid peer certificate" in ended:
-        address = re.search(r"https?://[^/\s`)]+", ended)
-        return NetworkError(
-            "the certificate of the server is not trusted",
-            where=_host(address[0]) if address else "the package index",
-            remedy="name the certificates of your network or proxy with SSL_CERT_FILE, and run the same command again",
-        )
+        return _untrusted(ended)
     silent = _FILE_OF.search(ended)
     if silent and any(text in ended for text in _UNREACHABLE):
         return NetworkError(
@@ -285,6 +280,13 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             f"{silent_one} does not answer",
             where=_host(address[0]) if address else silent_one,
             remedy="check the connection or the proxy, then run the same command again: finished downloads are kept",
+        )
+    if damaged := re.search(r"Failed to (?:download|read) `([^`]+)`.*cause: Failed to extract archive: (\S+)", ended):
+        return HashMismatchError(
+            f"{damaged[2]} is damaged, and nothing of it was installed",
+            where=damaged[1],
+            remedy="replace it where UV_FIND_LINKS or the index has it, and run the same command again",
+            evidence=error.evidence,
         )
     if any(text in ended for text in _UNSOLVED):
         return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
@@ -303,6 +305,21 @@ def _wrong_name(found: re.Match[str]) -> PatchlockError:
         f"`{found['wanted']}` is asked for, and the file that is named for it is of `{found['named']}`",
         where=found["url"],
         remedy="correct the name or the address with a patch (set-requirement or replace-text)",
+    )
+
+
+def _untrusted(ended: str) -> NetworkError:
+    """Say that a certificate is not trusted, or that those are not there which the user names: uv goes on without."""
+    named = os.environ.get("SSL_CERT_FILE", "")
+    if named and not Path(named).exists():
+        return NetworkError("the certificates cannot be read", where=named, remedy="correct or remove SSL_CERT_FILE")
+    address = re.search(r"https?://[^/\s`)]+", ended)
+    lacking = ", which is set to a file without them" if named else ""
+    return NetworkError(
+        "the certificate of the server is not trusted",
+        where=_host(address[0]) if address else "the package index",
+        remedy=f"name the certificates of your network or proxy with SSL_CERT_FILE{lacking}, and run the same command "
+        "again",
     )
 
 

@@ -23,8 +23,8 @@ _ENOUGH = 4
 _UNKNOWN = re.compile(r"\bno versions? of ([A-Za-z0-9._-]*[A-Za-z0-9])|\b([A-Za-z0-9._-]+) was not found in")
 _FILES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".egg", ".exe")
 """Source: https://packaging.python.org/en/latest/discussions/package-formats/, and what PyPI took in former years."""
-_EMPTY = re.compile(r"(?i)\s*(?:(?:links for|index of)\b.*)?", re.DOTALL)
-"""All text of a page without files: PyPI, devpi, Apache and nginx each write a heading at most."""
+_EMPTY = re.compile(r"(?i)\s*(?:(?:links for|index of|directory listing for)\b.*)?", re.DOTALL)
+"""All text of a page without files: PyPI, devpi, Apache, nginx and Python's server each write a heading at most."""
 _WANTED = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 """Source: https://packaging.python.org/en/latest/specifications/simple-repository-api/."""
 

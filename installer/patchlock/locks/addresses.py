@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.core import uv
@@ -21,13 +21,15 @@ from patchlock.locks.exports.pylock import Located
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import DownloadError, UnsatisfiableError
 from patchlock.model.fits import Platform
-from patchlock.model.lockfile import Lock
+from patchlock.model.lockfile import Lock, LockedPackage
 
 if TYPE_CHECKING:
     from packaging.pylock import PackageSdist, PackageWheel, Pylock
 
 _AT_ONCE = 8
 """Questions to uv together."""
+_NAMED = 2
+"""Files of one version that a refusal names."""
 
 
 def locate(lock: Lock, platform: Platform, *, timeout: float | None = None) -> Mapping[NormalizedName, Located]:
@@ -57,8 +59,7 @@ def locate(lock: Lock, platform: Platform, *, timeout: float | None = None) -> M
     found = ask(pins) if asked else {}
     if other := [(package.name, package.version) for package in asked if package.sha256 not in found]:
         found |= ask(other, afresh=True)
-    missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in found]
-    if missing:
+    if missing := [_missing(package, found) for package in asked if package.sha256 not in found]:
         raise _gone(missing)
     return places | {package.name: found[package.sha256] for package in asked}
 
@@ -141,13 +142,21 @@ def _ask(
         return dict(_files(answer, folder))
 
 
+def _missing(package: LockedPackage, found: Mapping[str, Located]) -> str:
+    """Name a version, and what the index has of it: the file of the lock with other bytes, or others."""
+    begin = canonicalize_name(f"{package.name}-{package.version}-")
+    files = [one.filename for one in found.values() if canonicalize_name(one.filename).startswith(begin)]
+    has = f": it has {' and '.join(files[:_NAMED])}, with another sha256 than the lock" if files else ""
+    return f"{package.name} {package.version}{has}"
+
+
 def _gone(missing: Iterable[str]) -> DownloadError:
     from patchlock.distributions import index_client
 
     return DownloadError(
         "the package index does not have files of the lock",
         where=without_secrets(index_client.address()),
-        remedy="complete the mirror, or name an index that has them with UV_DEFAULT_INDEX; "
+        remedy="complete or correct the mirror, or name an index that has them with UV_DEFAULT_INDEX; "
         "if they were deleted everywhere, and the catalogue is your own, regenerate the lock with `patchlock lock`",
         evidence=missing,
     )
