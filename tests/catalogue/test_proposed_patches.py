@@ -535,7 +535,10 @@ def test_places_that_a_program_does_not_come_to_are_told_apart() -> None:
         }
         assert len({findings.stops(one) for one in later}) == len(later)
         (whole,) = findings.of_program(later, [api, run], {api: set(), run: set()})
-        assert (dataclasses.replace(whole, found=()), {*whole.found}) == (dataclasses.replace(issue, found=()), {*places})
+        assert (dataclasses.replace(whole, found=()), {*whole.found}) == (
+            dataclasses.replace(issue, found=()),
+            {*places},
+        )
     slow = dataclasses.replace(old, is_slower=True)
     assert findings.of_program([slow], [run], {}) == (slow,)  # it says nothing of a failure
 

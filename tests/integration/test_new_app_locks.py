@@ -222,6 +222,23 @@ def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str,
     assert "onnxruntime==1.20" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
+@pytest.mark.parametrize(("bound", "sets", "locked"), [("<13", [], "12.3.0"), ("", ["av-wheel"], "18.0")])
+def test_set_that_bounds_is_taken_only_where_the_lock_would_break_its_bounds(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, sets: list[str], locked: str
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "av", version) for version in ("12.3.0", "18.0", "19.0")]
+    pages += [miniature.wheel(tmp_path / "w", "faster-whisper", "1.0", requires=(f"av{bound}",))]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "faster-whisper\n", "app.py": STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"))
+
+    assert told.returncode == 0, told.stdout
+    assert tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["app"].get("shared", []) == sets
+    assert ("av-wheel" in told.stdout) is bool(sets)
+    assert f"\nav=={locked} " in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
 def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

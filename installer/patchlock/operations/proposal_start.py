@@ -83,11 +83,13 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         proposal = _with_command(best.proposal, best.lock, command, proposed)
         made = _made_by_builds(proposed, command)
     lock = best.lock
-    versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
+    versions: Mapping[NormalizedName, Version] = (
+        {package.name: package.version for package in lock.packages} if lock is not None else {}
+    )
     proposal, more = _with_pkg_resources(proposal, versions, proposed)
     if "torch" in versions:
         proposal = onnx_builds.with_torch(proposal)
-    proposal = _without_idle_sets(proposal, versions, trying)
+    proposal, versions = _without_idle_sets(proposal, versions, trying)
     trees = proposed.clone.trees
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
     _, command_line, python_path = _program(proposal, proposed)
@@ -141,10 +143,14 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
 
 def _without_idle_sets(
     proposal: Proposal, versions: Mapping[NormalizedName, Version], trying: LockSettings
-) -> Proposal:
-    """Leave out the shared sets that only bound versions, and with which the lock is the same."""
+) -> tuple[Proposal, Mapping[NormalizedName, Version]]:
+    """Leave out the shared sets that only bound versions, where the lock without them keeps to their bounds.
+
+    Gives the versions of that lock too.
+    """
     for choice in proposal.sets:
-        if not versions or not all(isinstance(one.op, SetRequirement) for one in trying.sets[choice.name].patches):
+        bounds = [one.op for one in trying.sets[choice.name].patches if isinstance(one.op, SetRequirement)]
+        if not versions or len(bounds) < len(trying.sets[choice.name].patches):
             continue
         fewer = dataclasses.replace(
             proposal,
@@ -154,9 +160,11 @@ def _without_idle_sets(
         trying.tell(f"resolving {trying.pair(proposal)} without {choice.name}")
         with contextlib.suppress(PatchlockError):
             other = relock.resolve(proposal_scratch.request_for(fewer, trying), relock.Kept())
-            if {package.name: package.version for package in other.packages} == versions:
-                proposal = fewer
-    return proposal
+            locked = {package.name: package.version for package in other.packages}
+            if all(one.specifier.contains(locked[one.name], prereleases=True) for one in bounds if one.name in locked):
+                proposal, versions = fewer, locked
+        proposal_scratch.write(proposal, trying.catalogue.root)
+    return proposal, versions
 
 
 def _program(proposal: Proposal, proposed: ProposalResult) -> tuple[Mapping[PurePosixPath, bytes], Sequence[str], str]:
