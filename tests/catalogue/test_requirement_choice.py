@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 from test_proposals import tree
 
 from patchlock.catalogue.proposals import documents, requirement_choice, requirement_repairs
@@ -86,6 +88,9 @@ def test_file_that_setup_reads_comes_before_that_of_conda(code: str, readme: str
         ("`python -m pip install '.[all]'`", "setup.py"),
         ("```\ngit clone https://e.org/x/Mini-App\ncd Mini-App\npython setup.py install\n```", "setup.py"),
         ("`uv sync`", "setup.py"),
+        ("`pip3 install git+https://e.org/x/mini-app.git`", "setup.py"),
+        ("`pip install -U git+ssh://git@e.org/x/Mini-App@main#egg=app`", "setup.py"),
+        ("`pip install git+https://e.org/x/Mini-App-2.git`", ""),
         ("```\npip install .\npip install -r requirements.txt\n```", "requirements.txt"),
         ("```\ngit clone https://e.org/x/apex\ncd apex\npip install .\n```", ""),
         ("`python setup.py build_ext`", ""),
@@ -111,6 +116,13 @@ def test_what_another_file_of_the_app_asks_for_is_told() -> None:
         name: requirement_choice.differences(taken, PurePosixPath(name), files) for name in ("setup.py", "x/setup.py")
     }
     assert told == {"setup.py": "setup.py asks for a>=1, d<3, e, f, g, h", "x/setup.py": ""}
+    locked = {canonicalize_name(name): Version("2.1") for name in "abcdgh"}
+    assert (
+        requirement_choice.differences(
+            taken, PurePosixPath("setup.py"), files, {**locked, canonicalize_name("d"): Version("3.1")}
+        )
+        == "setup.py asks for d<3, e, f"
+    )
 
 
 def test_file_of_the_wanted_machine_is_taken() -> None:

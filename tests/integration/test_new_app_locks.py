@@ -239,6 +239,24 @@ def test_set_that_bounds_is_taken_only_where_the_lock_would_break_its_bounds(
     assert f"\nav=={locked} " in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
+def test_what_another_file_asks_for_and_the_lock_brings_is_not_told(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [miniature.wheel(tmp_path / "w", name, "2.0") for name in ("clock", "bell")]
+    pages += [miniature.wheel(tmp_path / "w", "speaker", "1.0", requires=("clock", "bell"))]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    setup = "from setuptools import setup\nsetup(install_requires=['clock>=1', 'bell<2', 'lost'])\n"
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "speaker\n", "setup.py": setup, "app.py": STARTS})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"))
+
+    assert told.returncode == 0, told.stdout
+    says = "setup.py asks for bell<2, lost, and requirements.txt does not: add a patch "
+    assert [line for line in told.stdout.splitlines() if "setup.py asks for" in line] == [
+        f"look at: {says}(add-requirement or set-requirement) for each that the app needs"
+    ]
+
+
 def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

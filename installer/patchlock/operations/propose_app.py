@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals import (
@@ -122,12 +123,15 @@ class ProposalResult:
         imports = Imports(self.clone.files, self.clone.trees)
         return system_needs.read(files, imports, self.asked, known, locked, _started(self.clone.trees, launch))
 
-    def without_brought(self, remarks: Iterable[str], locked: Collection[NormalizedName]) -> tuple[str, ...]:
-        """Leave out of remarks what its README installs and a lock brings."""
-        imports = Imports(self.clone.files, self.clone.trees)
-        told = _of_readme(self.clone, self.asked, imports)
+    def without_brought(self, remarks: Iterable[str], locked: Mapping[NormalizedName, Version]) -> tuple[str, ...]:
+        """Leave out of remarks what its README installs, or another file asks for, and a lock brings."""
+        files, imports = self.clone.files, Imports(self.clone.files, self.clone.trees)
         left = _of_readme(self.clone, {*self.asked, *locked}, imports)
-        return tuple(one for one in remarks if one in left or one not in told)
+        renewed = {one: "" for one in _of_readme(self.clone, self.asked, imports) if one not in left}
+        for other in self.proposal.alternatives:
+            before, now = (_of_other_file(files, self.asked, self.proposal, other, brought) for brought in ({}, locked))
+            renewed[before] = now
+        return tuple(now for one in remarks if (now := renewed.get(one, one)))
 
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""
@@ -317,7 +321,7 @@ def _draft(
             *lines.remarks,
             *_of_python(draft, wanted.profile),
             *_of_container(clone, draft, wanted.catalogue),
-            *_of_other_files(files, asked, chosen, alternatives),
+            *filter(None, (_of_other_file(files, asked, draft, one, {}) for one in alternatives)),
             *_of_readme(clone, asked, found),
             *fetched_programs.read(trees),
             *device_switches.read(trees),
@@ -425,15 +429,17 @@ def _of_container(clone: CandidateApp, draft: Proposal, catalogue: Catalogue) ->
     )
 
 
-def _of_other_files(
-    files: Mapping[PurePosixPath, bytes], asked: Asked, chosen: RequirementFile, others: Iterable[RequirementFile]
-) -> Iterator[str]:
-    """Name what other files ask for that say what the app requires, and those taken do not."""
-    for told in filter(None, (requirement_choice.differences(asked, one.path, files) for one in others)):
-        yield (
-            f"{told}, and {chosen.path} does not: add a patch (add-requirement or set-requirement) for each that the "
-            "app needs"
-        )
+def _of_other_file(
+    files: Mapping[PurePosixPath, bytes],
+    asked: Asked,
+    draft: Proposal,
+    other: RequirementFile,
+    locked: Mapping[NormalizedName, Version],
+) -> str:
+    """Name what another file asks for that says what the app requires, and neither those taken nor a lock bring."""
+    told = requirement_choice.differences(asked, other.path, files, locked)
+    action = "add a patch (add-requirement or set-requirement) for each that the app needs"
+    return f"{told}, and {draft.requirements.path} does not: {action}" if told else ""
 
 
 def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
 
 from patchlock.catalogue.proposals import requirement_repairs
 from patchlock.catalogue.proposals.documents import Told
@@ -100,28 +104,34 @@ def named(told: Iterable[Told], files: Files) -> tuple[tuple[PurePosixPath, Find
 def _projects(told: Iterable[Told], files: Files, repository: str) -> dict[PurePosixPath, Finding]:
     """List the project files that people are told to install, each with that place; they clone into `repository`."""
     folders = {PurePosixPath(), PurePosixPath(repository)}
-    place = next((one.found for one in told if one.folder in folders and _installs_project(one.words)), None)
+    place = next(
+        (one.found for one in told if one.folder in folders and _installs_project(one.words, repository)), None
+    )
     return {path: place for path in map(PurePosixPath, _PROJECT) if place is not None and path in files}
 
 
-def _installs_project(words: Sequence[str]) -> bool:
-    """Tell whether a command installs what the project file of its folder says."""
+def _installs_project(words: Sequence[str], repository: str) -> bool:
+    """Tell whether a command installs what the project file of its folder says, or of the repository itself."""
+    itself = re.compile(rf"(?i)\./?(?:\[.*\])?|git\+\S+/{re.escape(repository)}(?:\.git)?/?(?:[@#]\S*)?")
     match words[2:] if words[1:2] == ("-m",) else words:
         case ["uv", "pip", "install", *more] | ["pip" | "pip3", "install", *more]:
-            return any(re.fullmatch(r"\./?(?:\[.*\])?", word) for word in more)
+            return any(map(itself.fullmatch, more))
         case [_, "setup.py", "install" | "develop", *_] | ["uv", "sync", *_] | ["poetry" | "pdm", "install", *_]:
             return True
         case _:
             return False
 
 
-def differences(taken: Asked, path: PurePosixPath, files: Files) -> str:
+def differences(
+    taken: Asked, path: PurePosixPath, files: Files, locked: Mapping[NormalizedName, Version] = MappingProxyType({})
+) -> str:
     """Say what another file of the root, for whoever starts the app, asks for and those taken do not; "" for none.
 
     Args:
         taken: the requirements that the lock is made of.
         path: the other file.
         files: of the tree.
+        locked: what a lock brings anyway.
     """
     if path not in files or str(path) not in {*_PROJECT, *_PLAIN}:
         return ""
@@ -130,7 +140,8 @@ def differences(taken: Asked, path: PurePosixPath, files: Files) -> str:
         one.found.text
         for name, every in requirement_repairs.located(files, requirement_repairs.all_files(files, path)).items()
         for one in every
-        if name not in ours or (one.requirement.specifier and one.requirement.specifier not in ours[name])
+        if (name not in ours or (one.requirement.specifier and one.requirement.specifier not in ours[name]))
+        and not (name in locked and one.requirement.specifier.contains(locked[name], prereleases=True))
     ]
     return f"{path} asks for {', '.join(theirs)}" if theirs else ""
 
