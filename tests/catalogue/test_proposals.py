@@ -747,9 +747,27 @@ def test_program_that_the_code_fetches_and_runs_is_named(code: str, line: int | 
 )
 def test_what_computes_on_the_cpu_without_cuda_is_named(code: str, name: str) -> None:
     known = f"upstream computes with {name}, which knows only CUDA and the CPU"
-    assert device_switches.on_cpu_without_cuda(Trees(tree({"a.py": code}))) == (
-        (f"{known}; without CUDA it computes on the CPU: a.py:1",) if name else ()
-    )
+    trees = Trees(tree({"a.py": code, "b.py": code}))
+    told, later = (device_switches.on_cpu_without_cuda(trees, come_to) for come_to in ([], [PurePosixPath("b.py")]))
+    assert told == ((f"{known}; without CUDA it computes on the CPU: a.py:1",) if name else ())
+    assert later == tuple(one.replace("a.py", "b.py") for one in told)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_told"),
+    [
+        ("'base', device=device", True),
+        ("'base', 'cuda' if torch.cuda.is_available() else 'cpu'", True),
+        ("'base', device='cpu'", False),
+        ("'base'", False),
+        ("size, compute_type=kind", False),
+    ],
+)
+def test_device_that_torch_chooses_is_told_for_rocm(given: str, is_told: bool) -> None:
+    trees = Trees(tree({"a.py": f"import faster_whisper\nmodel = faster_whisper.WhisperModel({given})\n"}))
+    (told,) = device_switches.on_cpu_without_cuda(trees, [])
+    says = "; on ROCm torch calls its card cuda too, and with that it fails: see which device it is given at a.py:2"
+    assert told.endswith(says) is is_told
 
 
 def test_issues_are_ranked_by_what_they_stop() -> None:

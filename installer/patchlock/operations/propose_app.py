@@ -329,7 +329,7 @@ def _draft(
                 f"{one.says}; {'the draft does the same: ' if to_cpu else ''}see whether that is still so"
                 for one in left_out
             ),
-            *device_switches.on_cpu_without_cuda(trees),
+            *device_switches.on_cpu_without_cuda(trees, idle if commands else ()),
         ),
     )
     return whole, commands

@@ -103,15 +103,35 @@ def read(trees: Trees) -> tuple[str, ...]:
     return tuple(dict.fromkeys(remark for path in reading for remark in _of_file(trees, path)))
 
 
-def on_cpu_without_cuda(trees: Trees) -> tuple[str, ...]:
-    """Say that a library which knows no other card than CUDA's computes on the CPU, with the first place."""
-    for path in sorted(path for path in trees.files if not importers.is_no_part(path)):
+def on_cpu_without_cuda(trees: Trees, come_to: Collection[PurePosixPath]) -> tuple[str, ...]:
+    """Say that a library which knows no other card than CUDA's computes on the CPU, with the first place.
+
+    Args:
+        trees: of the app.
+        come_to: the files that count; none: all but tests and examples.
+    """
+    loaded: list[str] = []
+    given: list[str] = []
+    for path in sorted(come_to or [path for path in trees.files if not importers.is_no_part(path)]):
         tree = trees.of(path) if any(name.encode() in trees.files[path] for name in _CUDA_OR_CPU) else None
         for node in ast.walk(tree) if tree is not None else ():
-            for name in _CUDA_OR_CPU.intersection(_loaded(node)):
-                what = f"upstream computes with {name}, which knows only CUDA and the CPU"
-                return (f"{what}; without CUDA it computes on the CPU: {path}:{getattr(node, 'lineno', 1)}",)
-    return ()
+            place = f"{path}:{getattr(node, 'lineno', 1)}"
+            loaded += [f"{name}, {place}" for name in _CUDA_OR_CPU.intersection(_loaded(node))]
+            given += [place] if _gives_a_device(node) else []
+    if not loaded:
+        return ()
+    name, _, place = loaded[0].partition(", ")
+    what = f"upstream computes with {name}, which knows only CUDA and the CPU"
+    on_rocm = "; on ROCm torch calls its card cuda too, and with that it fails: see which device it is given at "
+    return (f"{what}; without CUDA it computes on the CPU: {place}" + (f"{on_rocm}{given[0]}" if given else ""),)
+
+
+def _gives_a_device(node: ast.AST) -> bool:
+    """Tell whether a model of such a library is given a device that stands nowhere as a word."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in CUDA_OR_CPU_MODELS:
+        return False
+    devices = [*node.args[1:2], *(one.value for one in node.keywords if one.arg == "device")]
+    return any(not isinstance(one, ast.Constant) for one in devices)
 
 
 def _loaded(node: ast.AST) -> Iterator[str]:
