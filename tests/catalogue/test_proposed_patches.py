@@ -522,25 +522,27 @@ def test_places_that_a_program_does_not_come_to_are_told_apart() -> None:
     places = tuple(Finding(path=path, line=line, text="x") for path, line in ((api, 1), (run, 2), (run, 9)))
     old = Issue(name="old-module", title="", means="", found=places, remedy="")
     for issue, worst in ((old, "stops the start"), (dataclasses.replace(old, name="av-wheel"), "stops the first use")):
-        told = findings.of_program([issue], [run], {run: {9}})
+        told = findings.of_program([issue], [run], {run: {9}}, [])
         assert [(findings.stops(one), one.found) for one in told] == [
             ("may stop a use", (places[0], places[2])),
             (worst, (places[1],)),
         ]
-        later = findings.of_program(told, [run], {api: set(), run: {9}})
+        later = findings.of_program(told, [run], {api: set(), run: {9}}, [])
         assert {str(place): findings.stops(one) for one in later for place in one.found} == {
             "remote/api.py:1: x": "stops the first use",
             "run.py:2: x": worst,
             "run.py:9: x": "may stop a use",
         }
         assert len({findings.stops(one) for one in later}) == len(later)
-        (whole,) = findings.of_program(later, [api, run], {api: set(), run: set()})
+        (whole,) = findings.of_program(later, [api, run], {api: set(), run: set()}, [])
         assert (dataclasses.replace(whole, found=()), {*whole.found}) == (
             dataclasses.replace(issue, found=()),
             {*places},
         )
     slow = dataclasses.replace(old, is_slower=True)
-    assert findings.of_program([slow], [run], {}) == (slow,)  # it says nothing of a failure
+    assert findings.of_program([slow], [run], {}, []) == (slow,)  # it says nothing of a failure
+    required = dataclasses.replace(old, found=places[:1])
+    assert findings.of_program([required], [run], {}, [api, run]) == (required,)  # a setup.py is no code of it
 
 
 REACHED = """

@@ -97,7 +97,7 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     removed = removed_interfaces.find(trees, versions, files)
     if found:
         idle = reached_code.idle_lines(trees, files, command_line, python_path)
-        kept, removed = (findings.of_program(every, files, idle) for every in (kept, removed))
+        kept, removed = (findings.of_program(every, files, idle, proposal.together) for every in (kept, removed))
     limits = python_limits.find(
         versions,
         trying.profile.python,

@@ -281,7 +281,8 @@ def _draft(
     )
     ending = required_cuda.issues(trees)
     issues = (*ending, *(issue for _, issues in examined for issue in issues))
-    draft = dataclasses.replace(draft, issues=findings.of_program(issues, started, idle) if commands else issues)
+    issues = findings.of_program(issues, started, idle, paths) if commands else issues
+    draft = dataclasses.replace(draft, issues=issues)
     to_cpu = [
         section
         for one in shared

@@ -106,7 +106,10 @@ def stops(issue: Issue) -> str:
 
 
 def of_program(
-    issues: Iterable[Issue], started: Collection[PurePosixPath], idle: Mapping[PurePosixPath, Collection[int]]
+    issues: Iterable[Issue],
+    started: Collection[PurePosixPath],
+    idle: Mapping[PurePosixPath, Collection[int]],
+    requirements: Collection[PurePosixPath],
 ) -> tuple[Issue, ...]:
     """Tell the places of each issue of Python files apart by whether a program may come to them.
 
@@ -114,11 +117,13 @@ def of_program(
         issues: what was found.
         started: the files that it runs as it starts.
         idle: the files to which it may come, with the lines to which it does not.
+        requirements: the files that say what it requires; a setup.py among them is no code of the program.
     """
     places: dict[Issue, list[Finding]] = {}
     for issue in issues:
         worst = stops(dataclasses.replace(issue, is_reached=True, is_late=False))
-        is_of_code = all(one.path.suffix == ".py" for one in issue.found) and worst in STOPS[:2]
+        paths = {one.path for one in issue.found}
+        is_of_code = all(path.suffix == ".py" for path in paths) and not paths <= {*requirements} and worst in STOPS[:2]
         for one in issue.found:
             is_reached = not is_of_code or (one.path in idle and one.line not in idle[one.path])
             is_late = is_of_code and is_reached and worst == STOPS[0] and one.path not in started
