@@ -130,6 +130,14 @@ CHANGES = [
     ),
     pytest.param(
         MPS,
+        f'{WHISPER}device = "cuda" if torch.cuda.is_available() else "cpu"\nm = WhisperModel(name, device)\n'
+        'x = torch.load(path, map_location=torch.device("cpu"))\n',
+        f'{WHISPER}device = "cuda" if torch.cuda.is_available() else "cpu"\nm = WhisperModel(name, "cpu")\n'
+        'x = torch.load(path, map_location=torch.device("cpu"))\n',
+        id="a-name-of-torch-beside-a-library-that-knows-only-cuda",
+    ),
+    pytest.param(
+        MPS,
         'w = import_module("faster_whisper")\nm = w.WhisperModel(\n    name,\n    device=self.config.device,\n)\n',
         'w = import_module("faster_whisper")\nm = w.WhisperModel(\n    name,\n    device="cpu",\n)\n',
         id="of-another-file-by-a-module-that-is-asked-for",

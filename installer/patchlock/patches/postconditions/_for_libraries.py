@@ -32,7 +32,7 @@ def only_for_libraries(nodes: Sequence[ast.AST], is_library: Callable[[ast.Call]
                 while not isinstance(here, _Function | ast.Module):
                     here = owners[id(here)]
                 values.setdefault(getattr(here, "name", ""), []).append(value)
-            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
+            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if not name_of(node).startswith("torch."):
                 uses.setdefault(_last(node), []).append(node)
             case ast.Call(func=ast.Attribute(attr="add_argument"), args=[*_, ast.Constant(value=str() as option)]):
                 given = [one.value for one in node.keywords if one.arg in {"choices", "default"}]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from patchlock.patches.ops._device import calls
+from patchlock.patches.ops._device.guards import dotted
 from patchlock.patches.ops.syntax import last_name, nodes_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,7 +30,7 @@ def only_for_ctranslate2(tree: ast.Module, names: calls.Names) -> frozenset[int]
     loads: dict[str, list[ast.AST]] = {name: [] for name in made}
     for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and last_name(node) in loads:
-            loads[last_name(node)].append(node)
+            loads[last_name(node)] += [] if dotted(node).startswith("torch.") else [node]
     keys = {node.value for node in nodes if isinstance(node, ast.Constant)}
     functions = {node.name for node in nodes if isinstance(node, _Function)}
     inside = {id(inner) for node in nodes if id(node) in taken for inner in ast.walk(node)}

@@ -388,7 +388,7 @@ class Search:
 
     def _is_foreign_device(self, spot: Spot, node: ast.Name | ast.Attribute) -> bool:
         """Tell whether a library that does not know the machine's device is given a name that holds it."""
-        is_given = isinstance(spot.parent, ast.Call) or bool(isinstance(spot.parent, ast.keyword) and spot.parent.arg)
+        is_given = spot.field == "args" or bool(isinstance(spot.parent, ast.keyword) and spot.parent.arg)
         values = self.guards.values.get(last_name(node), ())
         return is_given and self._device_for(spot) != self.device and any(map(may_be_cuda, values))
 
