@@ -145,6 +145,11 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
         "from faster_whisper import WhisperModel\n"
         'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
         "model = WhisperModel(name, device=device)\n"
+        "if torch.cuda.is_available():\n"
+        '    kind = "float16"\n'
+        "else:\n"
+        '    kind = "float32"\n'
+        "other = WhisperModel(name, device=device, compute_type=kind)\n"
     )
     choosing = (
         "import torch\n"
@@ -503,6 +508,22 @@ def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
 )
 def test_value_that_is_replaced_before_it_is_used_is_idle(code: str, wanted: set[int]) -> None:
     assert _cuda_guards.idle_lines(ast.parse(code)) == wanted
+
+
+def test_place_that_a_patch_refuses_is_told_by_its_code_and_why_for_every_device() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    code = (
+        "import torch\nmodel = load()\nif torch.cuda.is_available():\n    model.cuda()\n    torch.cuda.synchronize()\n"
+    )
+    files = tree({"a.py": code})
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([device], known, Memoized())
+
+    assert [(one.line, one.text) for one in issue.found] == [
+        (4, "model.cuda() (for mps-macos, xpu-linux, xpu-windows, directml-vega)")
+    ]
+    assert issue.means == "it takes a GPU only where there is CUDA"
 
 
 def test_default_is_told_as_one_and_a_replaced_value_not_at_all() -> None:

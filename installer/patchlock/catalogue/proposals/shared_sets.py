@@ -146,6 +146,8 @@ _SHOWN = 3
 """Places in one sentence."""
 _FIRST = "cpu"
 """The profile that is tried first; places that matter on others alone say so."""
+_OF_THE_CPU = frozenset({"cpu", "float32"})
+"""What such a library is given for the CPU: the device, and the type that it computes in there."""
 _OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
 _CPU_BY_DEFAULT = "a function takes the CPU where no caller gives it another device, although there is a GPU"
 _BY_DEFAULT = "a function takes an NVIDIA card where no caller gives it another device"
@@ -163,6 +165,8 @@ class _Site:
     """It counts only where a caller gives nothing else."""
     is_ended: bool = False
     """Without CUDA its file ends before it."""
+    refused: str = ""
+    """Why the patch is not made there, a clause; "" where it is."""
 
     @property
     def is_slower(self) -> bool:
@@ -172,7 +176,9 @@ class _Site:
 
     @property
     def why(self) -> str:
-        """Say what happens without the patch, a clause."""
+        """Say what happens without the patch, or why it is not made, a clause."""
+        if self.refused:
+            return self.refused
         is_over = _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
         if self.is_default:
             return _CPU_BY_DEFAULT if is_over else _BY_DEFAULT
@@ -320,6 +326,7 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
     """
     found: dict[int, _Site] = {}
     scopes: dict[int, tuple[str, ...]] = {}
+    lines = source.text.splitlines() or [""]
     for patch in patches:
         possible = targets.possible_lines(patch.op, source) if found else None
         if possible is not None and possible <= found.keys() - scopes.keys():
@@ -333,9 +340,9 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
         if module is not None and _is_elsewhere(patch):
             devices = {name.partition("-")[0] for name in patch.profiles}
             kept |= _kept_on_cpu(where, source) | _cuda_guards.taken_over_lines(module, devices)
-        for line, text in (
-            *((site.line, site.text) for site in where.sites if site.line not in kept),
-            *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
+        for line, text, refused in (
+            *((site.line, site.text, "") for site in where.sites if site.line not in kept),
+            *((one.line, lines[one.line - 1], one.why.partition(";")[0]) for one in where.refusals),
         ):
             if _is_elsewhere(patch) and (line in scopes or line not in found):
                 scopes[line] = tuple(dict.fromkeys((*scopes.get(line, ()), *patch.profiles)))
@@ -348,6 +355,7 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
                     is_guarded=line in guarded,
                     is_default=line in defaults,
                     is_ended=line in ended,
+                    refused=refused,
                 ),
             )
     for line, profiles in scopes.items():
@@ -362,4 +370,4 @@ def _kept_on_cpu(where: Located, source: SourceText) -> frozenset[int]:
     starts, lines = source.line_starts(), dict[int, set[str]]()
     for edit in where.edits:
         lines.setdefault(bisect.bisect_right(starts, edit.start), set()).add(edit.text.strip("\"'"))
-    return frozenset(line for line, texts in lines.items() if texts == {"cpu"})
+    return frozenset(line for line, texts in lines.items() if "cpu" in texts and texts <= _OF_THE_CPU)
