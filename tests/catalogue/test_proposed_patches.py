@@ -510,6 +510,35 @@ def test_value_that_is_replaced_before_it_is_used_is_idle(code: str, wanted: set
     assert _cuda_guards.idle_lines(ast.parse(code)) == wanted
 
 
+@pytest.mark.parametrize(
+    ("profile", "labels"),
+    [
+        ("cpu", ["", "", " (for mps-macos, xpu-linux, xpu-windows, directml-vega)"]),
+        (
+            "rocm-linux",
+            [
+                " (for cpu, directml-onnx, mps-macos, xpu-linux, xpu-windows, directml-vega)",
+                " (for cpu, directml-onnx)",
+                " (for mps-macos, xpu-linux, xpu-windows, directml-vega)",
+            ],
+        ),
+        ("mps-macos", ["", " (for cpu, directml-onnx)", ""]),
+    ],
+)
+def test_places_of_other_profiles_than_the_wanted_one_say_for_which(profile: str, labels: list[str]) -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    code = ["model.cuda()", "x = model.half()", 'd = "cuda" if torch.cuda.is_available() else "cpu"']
+    files = tree({"a.py": "\n".join(["import torch", *code, ""])})
+    known = shared_sets.Tree(
+        files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=(), profile=profile
+    )
+
+    ((_, issues),) = shared_sets.examine([device], known, Memoized())
+
+    found = sorted((place.line, place.text) for one in issues for place in one.found)
+    assert [text for _, text in found] == [text + label for text, label in zip(code, labels, strict=True)]
+
+
 def test_place_that_a_patch_refuses_is_told_by_its_code_and_why_for_every_device() -> None:
     device = Catalogue(root=ROOT).shared("device-helper")
     code = (

@@ -245,6 +245,7 @@ def _draft(
         requirement_files=tuple(map(str, paths)),
         started=started,
         left_out=[one.device for one in left_out],
+        profile=wanted.profile.name,
     )
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
     examined = shared_sets.examine(shared, tree, evaluator, tell)

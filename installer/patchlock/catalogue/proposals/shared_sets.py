@@ -62,6 +62,8 @@ class Tree:
     """Files that its program comes to as it starts: these count wherever they lie."""
     left_out: Collection[str] = ()
     """Devices that upstream leaves out: nothing gives it these."""
+    profile: str = "cpu"
+    """That is tried first; places that matter on others alone say so."""
 
     def requires(self, *names: str) -> tuple[Finding, ...]:
         """Give the places that require some distribution."""
@@ -144,8 +146,8 @@ _TOLD = 20
 """Files between two words on how far it is."""
 _SHOWN = 3
 """Places in one sentence."""
-_FIRST = "cpu"
-"""The profile that is tried first; places that matter on others alone say so."""
+_PLAINEST = "cpu"
+"""The profile without a GPU: what a patch does on others alone makes the app faster there."""
 _OF_THE_CPU = frozenset({"cpu", "float32"})
 """What such a library is given for the CPU: the device, and the type that it computes in there."""
 _OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
@@ -197,7 +199,7 @@ def is_left_out(patch: Patch, devices: Collection[str]) -> bool:
 
 
 def _is_elsewhere(patch: Patch) -> bool:
-    return bool(patch.profiles) and _FIRST not in patch.profiles
+    return bool(patch.profiles) and _PLAINEST not in patch.profiles
 
 
 def examine(
@@ -309,7 +311,7 @@ def _sites(
                 mentioned = [patch for patch in mentioned if not (_is_device(patch) and _is_elsewhere(patch))]
             source = decode(path, data) if mentioned else None
             if isinstance(source, SourceText):
-                found[name] += _in_file(mentioned, source, evaluator)
+                found[name] += _in_file(mentioned, source, evaluator, tree.profile)
     return found
 
 
@@ -319,10 +321,10 @@ def _is_of_an_extra(patch: Patch, tree: Tree) -> bool:
     return isinstance(op, DropRequirement | RenameRequirement | SetRequirement) and op.name not in tree.asked
 
 
-def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator) -> Iterable[_Site]:
+def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator, profile: str) -> Iterable[_Site]:
     """Give what the patches of one set find in a file; in each line what the first of them finds there.
 
-    What counts on other profiles than the first alone names all of them.
+    What counts on other profiles than the given one alone names all of them.
     """
     found: dict[int, _Site] = {}
     scopes: dict[int, tuple[str, ...]] = {}
@@ -344,7 +346,9 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator)
             *((site.line, site.text, "") for site in where.sites if site.line not in kept),
             *((one.line, lines[one.line - 1], one.why.partition(";")[0]) for one in where.refusals),
         ):
-            if _is_elsewhere(patch) and (line in scopes or line not in found):
+            if not patch.profiles or profile in patch.profiles:
+                scopes.pop(line, None)
+            elif line in scopes or line not in found:
                 scopes[line] = tuple(dict.fromkeys((*scopes.get(line, ()), *patch.profiles)))
             place = Finding(path=source.path, line=line, text=excerpt(text), patch=patch.id)
             found.setdefault(
