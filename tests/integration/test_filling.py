@@ -220,9 +220,21 @@ def test_without_a_network_the_sentence_is_clear(
     ]
     assert str(refused.value) == (
         f"{len(missing)} packages of the lock are not on this machine: neither the wheelhouse nor uv's cache has the file "
-        f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or name a folder that has the files "
-        "with UV_FIND_LINKS\n  " + "\n  ".join(missing)
+        f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or put it into a folder "
+        "that UV_FIND_LINKS names\n  " + "\n  ".join(missing)
     )
+    assert depot.asked == []
+
+
+def test_only_the_wheel_that_a_folder_lacks_is_named(
+    depot: Depot, locked: World, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (locked.wheels / BETA).unlink()
+    monkeypatch.setenv("UV_FIND_LINKS", str(locked.wheels))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    with pytest.raises(WheelsMissingError, match=r"^beta 1\.5 is not on this machine: ") as refused:
+        fill()
+    assert refused.value.evidence == ()
     assert depot.asked == []
 
 

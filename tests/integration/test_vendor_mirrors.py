@@ -136,8 +136,8 @@ def test_a_share_needs_no_network(locked: World, house: Path, patchlock: Patchlo
     assert done.returncode == 1
     assert (
         "error[wheels-missing]: beta 1.5 is not on this machine: neither the wheelhouse nor uv's cache has the file "
-        f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or name a folder that has the files "
-        "with UV_FIND_LINKS"
+        f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or put it into a folder "
+        "that UV_FIND_LINKS names"
     ) in done.stderr.splitlines()
 
 

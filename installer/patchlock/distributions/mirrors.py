@@ -15,14 +15,15 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.core import http_ranges, uv
+from patchlock.core import atomic_files, http_ranges, uv
 from patchlock.distributions import _index_pages
 from patchlock.distributions._index_pages import Listed
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import PatchlockError
 from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import LockedPackage
 
 _LINKS = (("UV_FIND_LINKS", r"\s*,\s*"), ("PIP_FIND_LINKS", r"\s+"))
 _INDEXES = (
@@ -121,6 +122,15 @@ def search(files: Iterable[tuple[NormalizedName, str, Sha256]]) -> dict[Sha256, 
                 addresses.append(here.url)
         found[sha256] = MirrorSearch(addresses=tuple(addresses), notes=tuple(notes))
     return found
+
+
+def is_here(package: LockedPackage) -> bool:
+    """Say whether a folder of this machine, or an index that is one, has the file of a lock; asks no network."""
+    begin = canonicalize_name(f"{package.name}-{package.version}-")
+    pages = [_listed(place, package.name if place.is_index else None) for place in configured(online=False)]
+    files = [file for page in pages if not isinstance(page, str) for file in page if file.url.startswith("file:")]
+    paths = [url2pathname(urlsplit(one.url).path) for one in files if canonicalize_name(one.filename).startswith(begin)]
+    return any(atomic_files.has_sha256(Path(path), package.sha256) for path in paths)
 
 
 def _offered(page: tuple[Listed, ...], place: Mirror, filename: str, sha256: Sha256) -> Listed | str:

@@ -11,7 +11,7 @@ from packaging.utils import NormalizedName
 
 from patchlock.core import disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.distributions import fetching, index_client, mirrors, recorded_index, wheelhouse
+from patchlock.distributions import fetching, mirrors, recorded_index, wheelhouse
 from patchlock.distributions.fetching import FetchRequest
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import _download_sizes, venv
@@ -148,9 +148,8 @@ def fetch_here(lock: Lock, local: LocalWheels, cache: Path, tell: Callable[[fetc
 
 def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> WheelsMissingError:
     """Say which files of a lock this machine does not have, and that nobody was asked for them."""
-    asked = [package for package in lock.packages if package.name not in local]
-    if index_client.is_asked(online=False):  # a folder of this machine has those of the index
-        asked = [package for package in asked if package.url] or asked
+    absent = [package for package in lock.packages if package.name not in local]
+    asked = [package for package in absent if not mirrors.is_here(package)] or absent
     # One by one: asked together, those of an index count as missing together.
     names = {package.name for package in asked if uv.uncached([package], folder, venv.interpreter(folder))}
     names = names or {package.name for package in asked}
@@ -159,7 +158,7 @@ def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> 
     return WheelsMissingError(
         f"{count} not on this machine: neither the wheelhouse nor uv's cache has the file",
         where=str(cache / wheelhouse.FOLDER),
-        remedy="run the same command without UV_OFFLINE, or name a folder that has the files with UV_FIND_LINKS",
+        remedy="run the same command without UV_OFFLINE, or put it into a folder that UV_FIND_LINKS names",
         evidence=some if len(some) > 1 else (),
     )
 
