@@ -15,7 +15,7 @@ uv_from_index() { # by the first pip there is: Python's, a venv's, or Debian's w
     elif command -v python3 && no='found no pip (install python3-venv), and ' && (cd "$work" && apt-get download \
         python3-pip-whl && dpkg -x ./*.deb . && mv usr/share/*/pip-*.whl whl); then set -- python3 "$work/whl/pip"
     else return 1; fi; "$@" install --require-hashes --only-binary :all: --no-deps -t "$work/uv" -r "$work/uv.txt" ||
-        { no="pip cannot get uv ($(grep ^ERROR "$log" | tail -n 1)), and "; return 1; }; }
+        ! no="pip cannot get uv ($(grep -om1 'connection broken' "$log" || grep ^ERROR "$log" | tail -n 1)), and "; }
 uv_from_archive() { # sha256: known-checksums of astral-sh/setup-uv; the musl build is static, it runs on any Linux
     case $(uname -s)-$(uname -m) in
     Linux-x86_64) set x86_64-unknown-linux-musl a4742988791c9aeae68c78150d6cba762062ad2a47e53738c2779d2b596bfcdb ;;
@@ -26,7 +26,7 @@ uv_from_archive() { # sha256: known-checksums of astral-sh/setup-uv; the musl bu
     esac; from=${archive:-https://github.com/astral-sh/uv/releases/download/0.12.5/uv-$1.tar.gz} uv=$work/uv-$1/uv
     cp "$from" "$work/uv.tgz" || curl -fsSL -o "$work/uv.tgz" "$from" || wget -qO "$work/uv.tgz" "$from" ||
         python3 -Ic 'import sys, urllib.request as u; u.urlretrieve(*sys.argv[1:])' "$from" "$work/uv.tgz" ||
-        fail "${no}cannot get uv from $from (see $log): check the network, or name your mirror with UV_DEFAULT_INDEX"
+        fail "${no}cannot get uv from $from (see $log): check the network and, if you have a mirror, UV_DEFAULT_INDEX"
     echo "$2  $work/uv.tgz" | { sha256sum -c || shasum -a 256 -c; } ||
         fail "$from is not uv-$1.tar.gz of uv 0.12.5, its sha256 is not $2: get that file again"
     tar -xzf "$work/uv.tgz" -C "$work" || fail "cannot unpack $from (see $log): install tar and gzip"; }

@@ -138,7 +138,7 @@ def test_archive_that_is_not_there(checkout: Checkout) -> None:
     code, _, err = checkout.run(env={"PATCHLOCK_UV_ARCHIVE": "/nonexistent.tar.gz"})
 
     (log,) = checkout.cache.glob("*.log")
-    remedy = "check the network, or name your mirror with UV_DEFAULT_INDEX"
+    remedy = "check the network and, if you have a mirror, UV_DEFAULT_INDEX"
     assert (code, err) == (1, f"{PREPARING}patchlock: cannot get uv from /nonexistent.tar.gz (see {log}): {remedy}\n")
 
 
@@ -165,8 +165,22 @@ def test_what_pip_says_is_told(checkout: Checkout) -> None:
     said = _said_without_uv(checkout, _PIP.format("No matching distribution"), {"SEEN": f"{checkout.elsewhere}/seen"})
     assert re.fullmatch(
         r"patchlock: pip cannot get uv \(ERROR: No matching distribution\), and cannot get uv from https://github\.com/\S+ "
-        r"\(see LOG\): check the network, or name your mirror with UV_DEFAULT_INDEX\n",
+        r"\(see LOG\): check the network and, if you have a mirror, UV_DEFAULT_INDEX\n",
         said,
+    ), said
+
+
+@posix
+def test_index_that_does_not_answer_pip_is_told(checkout: Checkout) -> None:
+    shutil.copy(ROOT / "lockfiles/patchlock.txt", checkout.folder / "lockfiles/patchlock.txt")
+    env = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": "", "PIP_RETRIES": "1"}
+    said = _said_without_uv(
+        checkout,
+        f'[ "$3" = pip ] || exit 1\nexec "{sys.executable}" "$@"',
+        {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", **env},
+    )
+    assert said.startswith(
+        "patchlock: pip cannot get uv (connection broken), and cannot get uv from https://github."
     ), said
 
 
