@@ -60,11 +60,10 @@ def test_tilde_is_the_home_folder(written: str, meant: str, monkeypatch: pytest.
         (b"^ours", b"", True),
         (b"^ours", b"not ours\n", False),
         (b"^ours", b" " * 5000 + b"\nours", False),
-        (None, b"", False),
     ],
-    ids=["ours", "empty", "another's", "far down", "never"],
+    ids=["ours", "empty", "another's", "far down"],
 )
-def test_only_a_file_of_ours_is_overwritten(head: bytes | None, there: bytes, is_taken: bool, tmp_path: Path) -> None:
+def test_only_a_file_of_ours_is_overwritten(head: bytes, there: bytes, is_taken: bool, tmp_path: Path) -> None:
     path = tmp_path / "f.txt"
     assert OutputFile(head=head).convert(str(path), None, None) == path
     path.write_bytes(there)

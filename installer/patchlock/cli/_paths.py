@@ -28,12 +28,12 @@ class UserPath(click.Path):
 class OutputFile(UserPath):
     """A file to write: a new one, an empty one, or one that the same command wrote before."""
 
-    def __init__(self, *, head: bytes | None = None) -> None:
+    def __init__(self, *, head: bytes) -> None:
         """Take a file.
 
         Args:
             head: a regular expression that finds something in the first bytes of what the command writes, and of
-                nobody else's file; None: what is there is never overwritten.
+                nobody else's file.
         """
         super().__init__(dir_okay=False)
         self._head = head
@@ -53,7 +53,7 @@ class OutputFile(UserPath):
         return path
 
     def _is_free(self, path: Path) -> bool:
-        if self._head is None or not path.is_file():
+        if not path.is_file():
             return False
         with path.open("rb") as file:
             start = file.read(_START)

@@ -23,7 +23,7 @@ _LOGS = 6
     "-o",
     "--output",
     "target",
-    type=OutputFile(),
+    type=OutputFile(head=rb"\A# patchlock report$"),
     default=Path("patchlock-report.md"),
     show_default=True,
     help="File to write.",
