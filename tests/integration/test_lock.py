@@ -281,15 +281,12 @@ def test_patch_that_now_takes_an_older_version_than_upstreams_is_named_as_the_co
     assert _pair(patchlock(*lock_here("--json")))["warnings"] == []
 
 
-def test_older_major_version_because_of_what_others_require_is_told(
-    world: World, patchlock: Patchlock, tmp_path: Path
-) -> None:
+def test_older_major_version_than_before_is_told(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     made = [wheel(world.wheels, "beta", one) for one in ("1.5", "3.0")]
     made.append(wheel(world.wheels, "epsilon", "1.0", requires=("beta<2",)))
     index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
     told = (
-        "beta is locked in 1.5, and was in 3.0 before, because of what other packages require now; `patchlock why mini "
-        "beta --profile tiny --alternatives` says which"
+        "beta is locked in 1.5, and was in 3.0 before: `patchlock why mini beta --profile tiny --alternatives` says why"
     )
     for more, warnings in (("", []), ("epsilon\n", [told]), ("epsilon\n", []), ("", []), ("beta<2\n", [])):
         (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta\n{more}".encode())

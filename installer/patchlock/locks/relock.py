@@ -129,9 +129,8 @@ def _set_back(before: Lock | None, lock: Lock, order: ResolutionInputs) -> tuple
             and all(one.specifier.contains(old, prereleases=True) for one in own)
         ):
             found.append(
-                f"{package.name} is locked in {package.version}, and was in {old} before, because of what other "
-                f"packages require now; `patchlock why {order.app.name} {package.name} --profile {order.profile.name} "
-                "--alternatives` says which"
+                f"{package.name} is locked in {package.version}, and was in {old} before: `patchlock why "
+                f"{order.app.name} {package.name} --profile {order.profile.name} --alternatives` says why"
             )
     return tuple(found)
 
