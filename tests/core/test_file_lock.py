@@ -73,6 +73,17 @@ def test_two_processes_exclude_each_other(tmp_path: Path) -> None:
     assert str(caught.value) == sentence
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no umask")
+@pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o664), (0o077, 0o600)])
+def test_who_else_may_lock_is_said_by_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        with file_lock.hold(tmp_path / "lock", wait=0):
+            assert (tmp_path / "lock").stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(before)
+
+
 def test_holder_says_since_when(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     before = time.strftime("%H:%M:%S", time.localtime(int(time.time())))

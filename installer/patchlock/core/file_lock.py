@@ -130,7 +130,7 @@ def is_shared(path: Path) -> bool:
 
 def _open(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def _is_still(descriptor: int, path: Path) -> bool:
