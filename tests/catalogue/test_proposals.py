@@ -363,6 +363,24 @@ def test_what_upstream_says_of_a_repository_stands_in_the_draft(path: str, text:
 
 
 @pytest.mark.parametrize(
+    ("revision", "more"),
+    [
+        ("", ""),
+        ("@v1.0", ""),
+        ("@6921c9139a97d0364208407191c92ec265ef6759#egg=clip", ", and the app's is of commit 6921c9139a97"),
+    ],
+)
+def test_release_in_the_place_of_a_commit_is_told(revision: str, more: str) -> None:
+    own = "https://github.com/openai/CLIP"
+    found = repaired(f"clip @ git+{own}.git{revision}\n", on_index=("clip",), addresses=(own,))
+
+    says = f"he index has a clip, which names {own} as its own{more}"
+    assert found.sections[0].written.patch.why == f"t{says}"
+    line = f"requirements.txt:1: clip @ git+{own}.git{revision}"
+    assert found.remarks == ((f"{line}: t{says}; see that the app works with a release",) if more else ())
+
+
+@pytest.mark.parametrize(
     ("addresses", "wanted", "told"),
     [
         pytest.param(
@@ -768,6 +786,28 @@ def test_device_that_torch_chooses_is_told_for_rocm(given: str, is_told: bool) -
     (told,) = device_switches.on_cpu_without_cuda(trees, [])
     says = "; on ROCm torch calls its card cuda too, and with that it fails: see which device it is given at a.py:2"
     assert told.endswith(says) is is_told
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("if sys.version_info < (3, 12):\n    raise RuntimeError\n", 2),
+        ("if sys.version_info >= (3, 11):\n    sys.exit(1)\n", 2),
+        ("if sys.version_info[:2] != (3, 10):\n    if strict:\n        exit(1)\n", 3),
+        ("def f():\n    a, b, *_ = sys.version_info\n    if b == 10:\n        return\n    raise Wrong(b)\n", 5),
+        ("if sys.version_info < (3, 8):\n    raise RuntimeError\n", None),
+        ("if sys.version_info > (3, 8):\n    import tomllib\nelse:\n    raise RuntimeError\n", None),
+        ("print(sys.version_info)\nraise RuntimeError\n", None),
+        ("def f():\n    if sys.version_info >= (3, 11):\n        ...\n    raise RuntimeError\n", None),
+    ],
+)
+def test_end_by_the_version_of_python_is_told_where_the_program_comes_to_it(code: str, line: int | None) -> None:
+    trees, path = Trees(tree({"a.py": code})), PurePosixPath("a.py")
+    pythons = [Version("3.11"), Version("3.12")]
+    says = "may end the program by the version of Python: see which it allows, as the profiles have 3.11, 3.12"
+
+    assert python_limits.of_code(trees, {path: ()}, pythons) == ((f"a.py:{line} {says}",) if line else ())
+    assert python_limits.of_code(trees, {path: range(9)}, pythons) == python_limits.of_code(trees, {}, pythons) == ()
 
 
 def test_issues_are_ranked_by_what_they_stop() -> None:

@@ -30,6 +30,7 @@ from patchlock.catalogue.proposals import (
     onnx_builds,
     own_metadata,
     project_facts,
+    python_limits,
     reached_code,
     required_cuda,
     requirement_choice,
@@ -322,6 +323,7 @@ def _draft(
         remarks=(
             *lines.remarks,
             *_of_python(draft, wanted.profile),
+            *python_limits.of_code(trees, idle if commands else {}, [one.python for one in profiles]),
             *_of_container(clone, draft, wanted.catalogue),
             *filter(None, (_of_other_file(files, asked, draft, one, {}) for one in alternatives)),
             *_of_readme(clone, asked, found),

@@ -33,6 +33,7 @@ _REPUBLISHED: Mapping[tuple[str, ...], tuple[NormalizedName, str]] = {
 
 Source: README and METADATA of clip-anytorch 2.6.0, METADATA of openai-whisper 20250625 on PyPI, read 2026-11-23.
 """
+_COMMIT = re.compile(r"@([0-9a-f]{7,40})(?:#|$)")
 _TORCH = ("torch", "torchaudio", "torchvision", "torchcodec", "torchtext")
 OnIndex = Callable[[NormalizedName], bool]
 Addresses = Callable[[NormalizedName], tuple[str, ...]]
@@ -280,8 +281,13 @@ def _not_taken(name: NormalizedName, url: str, looking: _Looking) -> str:
 
 def _taken(made: LinePatcher, name: NormalizedName, url: str, looking: _Looking) -> tuple[str, str]:
     """Say that the index's distribution is taken, and what a person has to look at; "" where it is the same."""
-    if any(_repository(one) == _repository(url) for one in looking.addresses(name)):
-        return f"The index has a {name}, which names {url} as its own.", ""
+    own = next((one for one in looking.addresses(name) if _repository(one) == _repository(url)), "")
+    if own:
+        told = f"the index has a {name}, which names {own} as its own"
+        if commit := _COMMIT.search(url):
+            told += f", and the app's is of commit {commit[1][:12]}"
+            return f"{told[0].upper()}{told[1:]}.", f"{made.finding}: {told}; see that the app works with a release"
+        return f"{told[0].upper()}{told[1:]}.", ""
     same_name = (one for one in looking.addresses(name) if _repository(one)[-1:] == _repository(url)[-1:])
     if (origin := next(same_name, "")) != "":
         told = f"the index has a {name} of {origin}, and the app's is of {url}: what only that one has is missing"
