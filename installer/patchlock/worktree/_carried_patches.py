@@ -16,9 +16,6 @@ from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of
 from patchlock.worktree.upstream_files import PatchSet
 
-_LOST = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.GONE})
-"""Outcomes of a patch that does not know its place."""
-
 
 def carried(
     tree: Tree, wanted: PatchSet, commit: CommitId, evaluator: Evaluator, skipped: Collection[str] = ()
@@ -48,9 +45,9 @@ def carried(
     return tuple(found)
 
 
-def _lost(patches: Sequence[Patch], contents: Mapping[PurePosixPath, bytes], evaluator: Evaluator) -> frozenset[str]:
+def _lost(patches: Sequence[Patch], contents: Mapping[PurePosixPath, bytes], evaluator: Evaluator) -> set[str]:
     done = engine.apply(patches, contents, evaluator=evaluator)
-    return frozenset(one.patch for one in done.outcomes if one.kind in _LOST)
+    return engine.incomplete(done).union(one.patch for one in done.outcomes if one.kind is OutcomeKind.GONE)
 
 
 def _carry(
