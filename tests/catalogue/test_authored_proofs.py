@@ -204,3 +204,14 @@ def test_postconditions_hold_in_the_tree_that_was_edited_however_bounds_are_orde
     ensures = [one for patch in read_back(authored) for one in patch.ensures]
     assert ensures
     assert [problem for one in ensures for problem in one.problems(path, after.encode())] == []
+
+
+@pytest.mark.parametrize(
+    ("after", "is_exact"),
+    [("a(7)\nb(1)\n", True), ("a(7)\nb(7)\n", False), ("a(1)\nb(1)\nc()\n", True)],
+    ids=["one-place", "both-places", "insertion"],
+)
+def test_edit_of_one_place_is_for_no_other(after: str, is_exact: bool) -> None:
+    path = PurePosixPath("m.py")
+    (one, *_) = assembly.author({path: b"a(1)\nb(1)\n"}, {path: after.encode()}).patches
+    assert one.patch.expect.exact is is_exact

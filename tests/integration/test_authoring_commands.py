@@ -54,7 +54,7 @@ source = "TODO: a link that shows the trouble"
 op = "replace-expression"
 paths = ["app.py"]
 literal = ["cuda"]
-expect = { sites = 1 }
+expect = { sites = 1, exact = true }
 pattern = '"cuda"'
 replacement = '"cpu"'
 

@@ -323,6 +323,34 @@ def test_diff_whose_place_upstream_has_changed_is_carried_by_the_merge(
     assert read(folder) == FILE.replace("line4 = 4", "line4 = 44")
 
 
+ONE_PLACE = """
+op = "replace-expression"
+paths = ["app.py"]
+pattern = "None"
+replacement = "7861"
+expect = { sites = 1, exact = true }
+ensure = [{ check = "has-expression", expression = "port(7861)" }]
+"""
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_new_code_of_upstream_that_is_like_an_edited_place_stays(clone: Path, upstream: Path, is_fresh: bool) -> None:
+    commit(upstream, app=FILE.replace("line7 = 7", "port(None)"))
+    git(clone, "pull", "-q")
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"), patches=patches(port=ONE_PLACE))
+    apply(clone, wanted)
+    commit(clone)
+    commit(upstream, app=FILE.replace("line7 = 7", "port(None)").replace("line2 = 2", "model(None)"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    folder, merged = clone, read(clone)
+    if is_fresh:
+        folder = clone.parent / "fresh"
+        git(clone.parent, "clone", "-q", str(clone), str(folder))
+    done = apply(folder, dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml")))
+    assert (read(folder), done.moved.written, done.lost) == (merged, (), ())
+
+
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
 def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream: Path, is_fresh: bool) -> None:
     theirs, fresh, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 4", line7="line67 = 7")

@@ -60,8 +60,11 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     there = [
         (name, patches)
         for name, patches, patched in now
-        if _stands(patched, name, is_wanted=name == wanted.profile)
-        and (name == wanted.profile or _count(patched, _TO_DO) == fewest)
+        if not name
+        or (
+            _stands(patched, is_wanted=name == wanted.profile)
+            and (name == wanted.profile or _count(patched, _TO_DO) == fewest)
+        )
     ]
     if not there:
         return None
@@ -272,13 +275,10 @@ def _apply(tree: Tree, wanted: PatchSet, patches: Sequence[Patch], commit: Commi
     return engine.apply(patches, upstream_files.contents(tree, wanted, patches, commit), evaluator=evaluator)
 
 
-def _stands(patched: Patched, profile: str, *, is_wanted: bool) -> bool:
-    """Tell whether patches find less to do than is done; one that finds its place no more may have done it.
-
-    Of a fork's own patches, one is enough: a merge may have taken upstream's side of the other files.
-    """
+def _stands(patched: Patched, *, is_wanted: bool) -> bool:
+    """Tell whether patches find less to do than is done; one that finds its place no more may have done it."""
     done = _count(patched, {OutcomeKind.FIXED_UPSTREAM, *([OutcomeKind.GONE] if is_wanted else [])})
-    return done > 0 and (not profile or done >= _count(patched, _TO_DO))
+    return done > 0 and done >= _count(patched, _TO_DO)
 
 
 def _changes(patched: Patched) -> int:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from patchlock.catalogue.authoring._texts import addition
 from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure
 from patchlock.catalogue.authoring.files import FileDrafts, Likeness, drafts_for, likeness
-from patchlock.model.patch import Patch
+from patchlock.model.patch import Expect, Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine, trials
 
@@ -63,7 +63,10 @@ def author(
     notes = [f"{path} was deleted: no patch deletes a file; neutralise what uses it" for path in _gone(before, after)]
     notes += _renames(before, after)
     there = [patch for patch in known if not patch.profiles or profile in patch.profiles]
-    done = [patch for patch in there if _is_done(patch, before, after)]
+    done: list[Patch] = []
+    for patch in there:
+        first = _patched([one for one in done if one.id in patch.after], before)
+        done += [patch] if _is_done(patch, first, after) else []
     base, target = _patched(done, before), _patched(done, after)
     found: list[FileDrafts] = []
     for path in sorted(target):
@@ -161,7 +164,9 @@ def _is_reached(path: PurePosixPath, before: Files, made: Files, after: Files) -
 def _in_order(patches: Iterable[Written], known: Sequence[Patch], before: Files) -> tuple[Written, ...]:
     """Let each patch say after which it goes, where another order would give other bytes."""
     written = {one.patch.id: one for one in patches}
-    together = (*known, *(one.patch for one in written.values()))
+    # One that takes a single place takes that of another one too where it goes first.
+    loose = (dataclasses.replace(one.patch, expect=Expect()) for one in written.values())
+    together = (*known, *loose)
     for _, one, other, is_right in trials.dependent_on_order(together, before):
         if is_right and other in written and one not in written[other].patch.after:
             patch = written[other].patch

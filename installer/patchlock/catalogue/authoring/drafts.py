@@ -22,6 +22,8 @@ TELLING = 8
 """Characters of a text that hardly comes to stand somewhere by itself, as `1` or `pass` does."""
 _LONG = 20
 """Characters of a text that tells its place without many words."""
+_OF_ONE_PLACE = frozenset({"replace-expression", "set-argument", "neutralise-call", "insert-statement"})
+"""Ops that find all places that are alike: of an edit in one, upstream's next one is none."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 
 
@@ -51,7 +53,7 @@ class Draft:
             op_name=self.op_name,
             op=self.op,
             ensures=tuple(ensure for _, ensure in self.ensures),
-            expect=Expect(sites=self.sites),
+            expect=Expect(sites=self.sites, exact=self.sites == 1 and self.op_name in _OF_ONE_PLACE),
             after=after,
             origin=Origin(file="", line=1),
         )
