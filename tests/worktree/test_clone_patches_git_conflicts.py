@@ -547,6 +547,6 @@ def test_patch_that_fails_in_a_merge_tells_of_the_merge(clone: Path, upstream: P
     with pytest.raises(PatchError) as caught:
         clone_patches.apply(trees.open_tree(clone), ONE, clone.parent / "cache")
     assert caught.value.remedy == (
-        "your `git merge` is not done, and its conflicts stand in other.py: correct or remove the patch and run "
+        "your `git merge` is not done, and its conflicts stand in other.py: correct the patch and run "
         f"this again, end the merge first, or go back with `git -C {clone} merge --abort`"
     )

@@ -440,12 +440,15 @@ def test_edit_in_a_conflict_is_not_lost_to_a_patch_that_finds_nothing(clone: Pat
     assert "device = choose()\n" in before
 
 
-def test_nothing_is_left_out_in_the_middle_of_a_merge(clone: Path, upstream: Path) -> None:
+@pytest.mark.parametrize("is_removed", [False, True], ids=["left-out", "removed"])
+def test_nothing_is_left_out_in_the_middle_of_a_merge(clone: Path, upstream: Path, is_removed: bool) -> None:
     _merge_with_conflicts(clone, upstream)
+    own = _own(clone)
+    fewer = dataclasses.replace(own, skipped=("app",))
+    if is_removed:
+        fewer = dataclasses.replace(own, patches=own.patches[1:], digest=Sha256("1" * 64))
     with pytest.raises(GitFirstError, match="so nothing was changed"):
-        clone_patches.apply(
-            trees.open_tree(clone), dataclasses.replace(_own(clone), skipped=("app",)), clone.parent / "cache"
-        )
+        clone_patches.apply(trees.open_tree(clone), fewer, clone.parent / "cache")
     assert read(clone) == PATCHED
 
 

@@ -330,7 +330,7 @@ def take_for_applied(tree: Tree, wanted: PatchSet, found: Committed, upstream: C
     So it was not where a shallow clone has been patched at the fork's own commit, and has got the rest since.
     """
     repository, last = tree.repository, move.applied(tree)
-    if last is None or not trees.is_ancestor(repository, trees.upstream_of(repository, last), upstream):
+    if last is None or trees.upstream_of(repository, last) != upstream:
         files = {wanted.directory / change.path: change.after for change in found.patched.changes}
         message = patched_message(wanted.name, found.profile, found.patched.outcomes)
         trees.commit_files(repository, files, parent=upstream, message=message, ref=tree.ref(move.APPLIED))

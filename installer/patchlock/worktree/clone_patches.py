@@ -95,7 +95,8 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there, known = upstream is None, manifest.read(tree)
-    if is_there and (wanted.skipped, wanted.chosen) != ((known.skipped, known.chosen) if known else ((), ())):
+    choice = (known.skipped, known.chosen) if known else ((), ())
+    if is_there and (choice != (wanted.skipped, wanted.chosen) or _are_removed(tree, wanted, known)):
         move.require_git_done(tree)  # what is left out would be taken from what git has just merged
     if upstream is not None:
         _require_upstreams(tree, wanted, upstream, evaluator)
@@ -178,6 +179,14 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     )
 
 
+def _are_removed(tree: Tree, wanted: PatchSet, known: Manifest | None) -> bool:
+    """Tell whether a fork has removed patches of its own that were applied here: with them, their edits would go."""
+    head = commit_of(tree.repository, "HEAD") if known and not wanted.profile and tree.is_clone else None
+    if known is None or head is None or not _committed_patches.are_forks(tree, "", wanted.origin, head):
+        return False
+    return not {patch.id for patch in wanted.patches}.issuperset(outcome.patch for outcome in known.outcomes)
+
+
 def _beside_git(tree: Tree, error: PatchError) -> PatchError:
     """Say of patches that fail in the middle of a merge or the like how to go on or back; none may be left out."""
     clone, (name, _) = f"git -C {command_lines.quoted(str(tree.root))}", _branch_state.unfinished(tree.repository)
@@ -186,8 +195,7 @@ def _beside_git(tree: Tree, error: PatchError) -> PatchError:
     files = ", ".join(map(str, sorted(move.open_conflicts(tree))))
     told = f"your `git {name}` is not done{f', and its conflicts stand in {files}' if files else ''}"
     remedy = (
-        f"{told}: correct or remove the patch and run this again, end the {name} first, or go back with "
-        f"`{clone} {name} --abort`"
+        f"{told}: correct the patch and run this again, end the {name} first, or go back with `{clone} {name} --abort`"
     )
     return PatchError(error.what, where=error.where, remedy=remedy, evidence=error.evidence)
 
