@@ -314,7 +314,7 @@ def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     done = patchlock("patch", "apply", *options)
     assert done.returncode == 0, done.stderr
-    assert "cpu  applied  app.py:4\n1 file written\n" in done.stdout
+    assert "cpu  applied  app.py:4\n1 file written: app.py\n" in done.stdout
     assert patchlock("patch", "apply", *options).stdout.endswith("has the patches already: nothing to do\n")
     assert "cpu  already ours  app.py:4" in patchlock("patch", "status", *options).stdout
     assert '-device = "cuda"\n+device = choose()\n' in patchlock("patch", "diff", *options).stdout

@@ -18,7 +18,7 @@ from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request, Upstream
-    from patchlock.model.errors import SourceConflictError
+    from patchlock.model.errors import PatchError, SourceConflictError
     from patchlock.model.patch import Outcome, Patched
     from patchlock.worktree.move import Backup
 
@@ -80,6 +80,7 @@ def status_command(
     found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
     place = f" in {looked.folder}" if looked.folder else ""
     error = looked.unchosen or engine.incomplete_error(found, looked.where, looked.command, ways=looked.ways)
+    error = error or looked.lost
     if as_json:
         data = {
             "commit": looked.commit,
@@ -100,8 +101,8 @@ def status_command(
     at_source = f"--source {command_lines.quoted(looked.folder)}"
     if looked.finishing:
         _output.echo(f"a move is half done: `patchlock patch {looked.finishing} {at_source}` finishes it")
-    if looked.unchosen:
-        _output.echo(f"{looked.unchosen.what}: {looked.unchosen.remedy}")
+    if told := looked.unchosen or (looked.lost if error is looked.lost else None):
+        _output.echo(f"{told.what}: {told.remedy}")
     _patch_clones.tell_backups(looked.folder, looked.backups)
     return 1 if error is not None else 0
 
@@ -125,6 +126,8 @@ class _Looked:
     """Files in which both sides of a move still stand between markers."""
     unchosen: SourceConflictError | None = None
     """Says so, also of conflicts that the user has committed."""
+    lost: PatchError | None = None
+    """Says that the user's files lack what patches of his own write."""
     backups: tuple[Backup, ...] = ()
     finishing: str = ""
     """The words that finish a move that was cut off, or ""."""
@@ -197,6 +200,7 @@ def _look(
             outcomes=outcomes,
             directory=wanted.directory,
             conflicts=move.conflicted(tree) or (),
+            lost=_patch_clones.lost(tree, wanted, clone_patches.lost(tree, wanted, outcomes, patched.advisory)),
             backups=move.backups(tree),
             finishing=move.finishing_words(tree),
             unchosen=clone_patches.unchosen(tree, wanted, commit),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from patchlock.worktree.upstream_files import PatchSet
 
 F = TypeVar("F", bound=Callable[..., Any])
+_NAMED = 6
+"""Files that a line names."""
 
 
 def which(function: F) -> F:
@@ -393,16 +395,14 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "warnings": list(done.warnings),
             **_moved(done.moved),
         }
-        error = _edits_meet(tree, conflicts, command, done.applied) if conflicts else _lost(tree, wanted, done)
+        error = _edits_meet(tree, conflicts, command, done.applied) if conflicts else lost(tree, wanted, done.lost)
         return _output.succeed(command, data, git_first or error)
     if git_first and not done.moved.written:
         raise git_first
     _output.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     _output.echo(outcome_lines(done.outcomes, is_done=True, is_own=not wanted.profile))
     warn(done.warnings)
-    written = len(done.moved.written)
-    told = f"{written} file{'' if written == 1 else 's'} written" if written else "no file had to be changed"
-    _output.echo(f"{told}{_kept(tree, done.moved)}")
+    _output.echo(f"{_written(done.moved.written)}{_kept(tree, done.moved)}")
     if done.moved.left_stash and not conflicts:
         drop = f"git -C {command_lines.quoted(str(tree.root))} stash drop"
         _output.echo(f"your files have all that git's autostash, stash@{{0}}, has kept; remove it: `{drop}`")
@@ -413,23 +413,31 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)
     if git_first:
         raise git_first
-    lost = _lost(tree, wanted, done)
-    if lost and not conflicts:
-        _output.echo(f"{lost.what}: {lost.remedy}", err=True)
-    return 1 if conflicts or lost else 0
+    gone = lost(tree, wanted, done.lost)
+    if gone and not conflicts:
+        _output.echo(f"{gone.what}: {gone.remedy}", err=True)
+    return 1 if conflicts or gone else 0
 
 
-def _lost(tree: Tree, wanted: PatchSet, done: Applied) -> PatchError | None:
-    """Refuse to call a tree patched that lacks what the user's own patches write; None where it has all of it."""
-    if not done.lost:
+def _written(paths: Sequence[PurePosixPath]) -> str:
+    """Count the files that were written, and name the first of them."""
+    if not paths:
+        return "no file had to be changed"
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{len(paths)} file{'' if len(paths) == 1 else 's'} written: {', '.join(map(str, paths[:_NAMED]))}{more}"
+
+
+def lost(tree: Tree, wanted: PatchSet, ids: Sequence[str]) -> PatchError | None:
+    """Refuse to call a tree patched that lacks what some of the user's own patches write; None where it has it all."""
+    if not ids:
         return None
-    is_one = len(done.lost) == 1
+    is_one = len(ids) == 1
     it, patch = ("it", "the patch") if is_one else ("them", "these patches")
-    leave_out = " ".join(f"--without {name}" for name in done.lost)
+    leave_out = " ".join(f"--without {name}" for name in ids)
     is_forks = Path(wanted.origin).resolve().is_relative_to(tree.root.resolve())
     here = "" if is_forks else f", or leave {it} out of this folder with `{leave_out}`"
     return PatchError(
-        f"{', '.join(done.lost)}: your files do not have what {'it writes' if is_one else 'they write'}",
+        f"{', '.join(ids)}: your files do not have what {'it writes' if is_one else 'they write'}",
         where=str(tree.root),
         remedy=f"write it into the files, or correct {patch} in {wanted.origin}; if you want {it} no more, remove {it} "
         f"there{here}",

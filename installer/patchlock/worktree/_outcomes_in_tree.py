@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import WAITS, WITH_EDITS, FileChange, Outcome, OutcomeKind, Patched
+from patchlock.model.identities import CommitId
+from patchlock.model.patch import WAITS, WITH_EDITS, FileChange, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS
@@ -24,6 +25,7 @@ def in_tree(
     marked: Iterable[PurePosixPath] = (),
     *,
     is_done: bool = False,
+    upstream: CommitId | None = None,
 ) -> tuple[Outcome, ...]:
     """Say how each patch stands in the working tree.
 
@@ -34,15 +36,18 @@ def in_tree(
         evaluator: whom to ask.
         marked: files with conflict markers that no move knows of.
         is_done: the patches were just put there; those of a file that is still upstream's wait for git.
+        upstream: the commit of upstream's files.
     """
     paths = [wanted.directory / change.path for change in patched.changes]
     gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
     names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
     conflicts = {*move.open_conflicts(tree), *marked}
     left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
-    found = (
+    found = [
         _in_tree(tree, wanted, patched, outcome, names, left_out, conflicts, evaluator) for outcome in patched.outcomes
-    )
+    ]
+    if tree.is_clone and not wanted.profile:
+        found = [_kept_without_place(tree, wanted, one, upstream) for one in found]
     git_name = _branch_state.unfinished(tree.repository)[0] if is_done and tree.is_clone else ""
     waits = f"{WAITS} the end of your {git_name}: "
     return tuple(
@@ -115,6 +120,33 @@ def _taken_back(tree: Tree, wanted: PatchSet, outcome: Outcome, path: PurePosixP
     if not problems:
         return outcome
     return edited_file.outcome_drifted(outcome, problems[0])
+
+
+def _kept_without_place(tree: Tree, wanted: PatchSet, outcome: Outcome, upstream: CommitId | None) -> Outcome:
+    """Say of a patch of the user's own that finds nothing in upstream's file that the user's has what it promises.
+
+    So it is where he has resolved a conflict by writing the edit in another form. What upstream's file has too, is not
+    his.
+    """
+    patch = next((one for one in wanted.patches if one.id == outcome.patch), None)
+    if outcome.kind is not OutcomeKind.GONE or patch is None or not is_kept(tree, wanted, patch):
+        return outcome
+    entry = trees.entries(tree.repository, upstream).get(wanted.directory / patch.paths[0])
+    if entry is not None and _holds(patch, trees.content(tree.repository, entry)):
+        return outcome
+    path = PurePosixPath(patch.paths[0])
+    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, path=path, detail=WITH_EDITS)
+
+
+def is_kept(tree: Tree, wanted: PatchSet, patch: Patch) -> bool:
+    """Tell whether the one file of a patch has all that it promises, wherever that stands."""
+    path = wanted.directory / patch.paths[0]
+    present = _snapshot.stored(tree, [path])[path] if len(patch.paths) == 1 else None
+    return present is not None and _holds(patch, present)
+
+
+def _holds(patch: Patch, data: bytes) -> bool:
+    return not any(ensure.problems(PurePosixPath(patch.paths[0]), data) for ensure in patch.ensures)
 
 
 def _drifted_in_commit(tree: Tree, wanted: PatchSet, outcome: Outcome, evaluator: Evaluator) -> Outcome:

@@ -128,14 +128,10 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         dropped=_dropped(wanted, [*(known.outcomes if known else ()), *(other.patched.outcomes if other else ())]),
         fork_of=other.upstream if other else None,
     )
-    outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, is_done=True)
+    outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, is_done=True, upstream=upstream)
     is_users = is_there and tree.is_clone
     committed = upstream_files.replaced_commits(tree, wanted, upstream, patched, evaluator) if is_users else ()
-    idle = _own_idle(wanted, outcomes, patched.advisory)
-    head = commit_of(tree.repository, "HEAD") if is_users else None
-    is_forks = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
-    lost = tuple(patch.id for patch in idle if is_forks or (known and patch.id in _once_there(known)))
-    lost += _own_drifted(wanted, outcomes, lost)
+    gone = lost(tree, wanted, outcomes, patched.advisory)
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
@@ -156,7 +152,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             advisory=tuple(sorted(patched.advisory)),
             committed=(other.profile or Path(wanted.origin).name) if other and is_kept else "",
             followed=histories.fetched(tree.root, wanted.url, wanted.branch) if tree.is_clone else "",
-            lost=lost,
+            lost=gone,
         )
         manifest.write(tree, now)
     return Applied(
@@ -169,13 +165,13 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
             *_committed_patches.warnings(tree, wanted, other),
             *warnings(patched),
             *_told_carried(tree, wanted, upstream, asked),
-            *(_told_idle(patch, patch.id in lost) for patch in idle),
+            *(_told_idle(one, one.id in gone) for one in _own_idle(wanted, outcomes, patched.advisory)),
             *(
                 f"{replaced(edit)}; {_without(tree, wanted, upstream, edit, evaluator)} brings yours back"
                 for edit in (*moved.replaced, *(edit for edit in committed if edit.path in moved.written))
             ),
         ),
-        lost=lost,
+        lost=gone,
     )
 
 
@@ -222,6 +218,27 @@ def _own_idle(wanted: PatchSet, outcomes: Iterable[Outcome], advisory: Collectio
         return ()
     gone = {outcome.patch for outcome in outcomes if outcome.kind is OutcomeKind.GONE}.difference(advisory)
     return tuple(one for one in wanted.patches if one.id in gone and one.op_name not in REMOVING_OPS)
+
+
+def lost(tree: Tree, wanted: PatchSet, outcomes: Iterable[Outcome], advisory: Collection[str]) -> tuple[str, ...]:
+    """Name the patches of the user's own, those of a file, whose edits were in his files and are not.
+
+    Args:
+        tree: the folder.
+        wanted: the patches.
+        outcomes: as they stand in the folder.
+        advisory: ids of the patches that may be left out.
+    """
+    outcomes, known = tuple(outcomes), manifest.read(tree)
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    is_forks = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
+    found = [
+        patch.id
+        for patch in _own_idle(wanted, outcomes, advisory)
+        if is_forks or (known and patch.id in _once_there(known))
+        if not _outcomes_in_tree.is_kept(tree, wanted, patch)
+    ]
+    return (*found, *_own_drifted(wanted, outcomes, found))
 
 
 def _own_drifted(wanted: PatchSet, outcomes: Iterable[Outcome], but: Collection[str]) -> tuple[str, ...]:
@@ -442,7 +459,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
     with patch_cache.evaluator(cache) as evaluator:
         _, wanted, upstream, patched = _patched(tree, wanted, None, evaluator)
         marked = upstream_files.marked(tree, wanted, upstream)
-        outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, marked)
+        outcomes = _outcomes_in_tree.in_tree(tree, wanted, patched, evaluator, marked, upstream=upstream)
     return upstream, patched, outcomes
 
 
