@@ -323,6 +323,49 @@ def test_diff_whose_place_upstream_has_changed_is_carried_by_the_merge(
     assert read(folder) == FILE.replace("line4 = 4", "line4 = 44")
 
 
+RUNTIME = """
+op = "replace-expression"
+paths = ["app.py"]
+pattern = '"cu117"'
+replacement = '"rocm5"'
+ensure = [
+    { check = "no-string", value = "cu117" },
+    { check = "has-expression", expression = 'load("rocm5")' },
+]
+"""
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+@pytest.mark.parametrize(
+    ("text", "lost", "kind"),
+    [('load("rocm6")', ("runtime",), "gone"), ('x = load("rocm5")', (), "already ours")],
+    ids=["third", "edit"],
+)
+def test_what_a_conflict_was_resolved_to_stays(
+    clone: Path, upstream: Path, is_fresh: bool, text: str, lost: tuple[str, ...], kind: str
+) -> None:
+    before = FILE.replace("line7 = 7", 'load("cu117")')
+    commit(upstream, app=before)
+    git(clone, "pull", "-q")
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    wanted = dataclasses.replace(
+        WANTED, origin=str(clone.resolve() / "patches.toml"), patches=patches(choose=CHOOSE, runtime=RUNTIME)
+    )
+    apply(clone, wanted)
+    commit(clone)
+    commit(upstream, app=before.replace("cu117", "cu118").replace("line2 = 2", "line2 = 22"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    merged = PATCHED.replace("line7 = 7", text).replace("line2 = 2", "line2 = 22")
+    commit(clone, app=merged)
+    folder = clone
+    if is_fresh:
+        folder = clone.parent / "fresh"
+        git(clone.parent, "clone", "-q", str(clone), str(folder))
+    done = apply(folder, dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml")))
+    assert (read(folder), done.moved.written, done.moved.conflicts, done.lost) == (merged, (), (), lost)
+    assert {one.patch: one.kind.value for one in done.outcomes}["runtime"] == kind
+
+
 ONE_PLACE = """
 op = "replace-expression"
 paths = ["app.py"]

@@ -292,6 +292,10 @@ def _patched(
     other = None
     if tree.is_clone and upstream is None:
         commit = upstream_files.commit_to_patch(tree, move.applied(tree))
+        head = commit_of(tree.repository, "HEAD")
+        is_own = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
+        if head is not None and is_own and not _branch_state.unfinished(tree.repository)[0]:
+            commit = head
         other = _committed_patches.find(tree, wanted, evaluator, commit)
         _committed_patches.require_history(tree, wanted, other)
     upstream = (other.upstream if other else upstream) or upstream_files.to_patch(tree, wanted)
