@@ -619,7 +619,7 @@ def test_refusal_says_which_version_of_the_file_was_read_and_what_changes_it(clo
     correct = f"correct the patch (`{show}` shows the file that it was tried on)"
     new = f"patchlock patch new --source {clone} --base {show[-19:-7]} --into {wanted.origin}"
     again = f"remove its table from {wanted.origin} and write it again with `{new}`"
-    keep = f"keep the edit, which --without takes out of your files: {again}"
+    keep = f"keep the edit of your commits: {again}"
     assert ways == [f"{keep}, {correct}", f"change these places and commit that, {correct}"]
 
 

@@ -403,7 +403,7 @@ def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream
         apply(folder, wanted)
     new = f"patchlock patch new --source {folder} --base {theirs[:12]} --into {wanted.origin}"
     assert caught.value.remedy.startswith(
-        f"keep the edit, which --without takes out of your files: remove its table from {wanted.origin} and write it "
+        f"keep the edit of your commits: remove its table from {wanted.origin} and write it "
         f"again with `{new}`, correct the patch ("
     )
 

@@ -156,10 +156,19 @@ class _Declared:
     patch: Patch | None
 
 
-def patches(root: Table, profiles: Allowed = None, before: tuple[Patch, ...] = ()) -> tuple[Patch, ...]:
-    """Read the `[[patch]]` tables of a file; those of `before` go before all of them."""
+def patches(
+    root: Table, profiles: Allowed = None, before: tuple[Patch, ...] = (), *, may_lack: bool = False
+) -> tuple[Patch, ...]:
+    """Read the `[[patch]]` tables of a file.
+
+    Args:
+        root: the file.
+        profiles: those that there are.
+        before: patches that go before all of these.
+        may_lack: a patch may go `after` one that was removed: a fork removes and writes its own again and again.
+    """
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
-    _check_order(declared, before)
+    _check_order(declared, before, may_lack=may_lack)
     _check_options(declared)
     return tuple(one.patch for one in declared if one.patch is not None)
 
@@ -221,7 +230,7 @@ def _missing_options(root: Table, known: tuple[Patch, ...]) -> tuple[MissingOpti
     return tuple(found)
 
 
-def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...]) -> None:
+def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...], *, may_lack: bool) -> None:
     seen = {patch.id: patch.origin for patch in before}
     ids = {one.id for one in declared if one.id} | seen.keys()
     own = [one.patch for one in declared if one.patch is not None]
@@ -231,7 +240,8 @@ def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...]) -> 
             one.table.problem("id", f'the id "{one.id}" is taken by the patch at {seen[one.id]}')
         for other in one.after:
             if other not in ids:
-                one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
+                if not may_lack:
+                    one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
             elif other not in seen:
                 one.table.problem("after", f'the patch "{other}" comes later', "write it first")
             elif other in advisory and one.patch is not None and not one.patch.advisory:

@@ -391,7 +391,7 @@ def patch_file(path: Path, home: Path | None = None) -> tuple[Patch, ...]:
     """
     folder = path.absolute().parent
     return codemods.bind(
-        _toml_files.read(path.parent, path.name, lambda t: _apps_and_profiles.patches(t, None)),
+        _toml_files.read(path.parent, path.name, lambda t: _apps_and_profiles.patches(t, may_lack=True)),
         folder,
         None if agreement.is_trusted(folder, home) else folder,
     )

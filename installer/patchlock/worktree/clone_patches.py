@@ -364,7 +364,7 @@ def ways_on(tree: Tree, wanted: PatchSet, upstream: CommitId, patched: Patched) 
     head = manifest.head_of(tree)
     is_forks = upstream != head and _committed_patches.are_forks(tree, wanted.profile, wanted.origin, CommitId(head))
     again = _written_again(tree, wanted, upstream, len(wrong))
-    keep = f"keep {'the edit' if len(wrong) == 1 else 'the edits'}, which --without takes out of your files"
+    keep = f"keep {'the edit' if len(wrong) == 1 else 'the edits'} of your commits"
     show = command_lines.joined(["git", "-C", str(tree.root), "show", f"{upstream[:12]}:{paths[0]}"])
     return (
         *((f"{keep}: {again}",) if is_forks and not wanted.profile else ()),

@@ -135,7 +135,8 @@ def _since_commit(source: Path, base: str) -> Edits:
         ahead = upstream_cache.git("rev-list", "--count", f"HEAD..{found.text}", repository=source).text
         notes.append(
             f"{base} is {ahead} commit{'' if ahead == '1' else 's'} ahead of your branch: compared with commit "
-            f"{commit[:12]}, where they part"
+            f"{commit[:12]}, where they part; if you have squashed these into yours, name a checkout of {base} with "
+            "--base-dir instead"
         )
     for path in sorted({*listed, *present}):
         if path not in present:
