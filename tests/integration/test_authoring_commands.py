@@ -101,6 +101,22 @@ def test_fork_that_commits_what_the_patches_write_can_take_it_out(clone: Path, p
     assert git(fresh, "diff", head, "--stat", "--", "app") == ""
 
 
+def test_patch_that_was_removed_and_written_anew_stops_no_other(clone: Path, patchlock: Patchlock) -> None:
+    head = git(clone, "rev-parse", "HEAD")
+    text = 'DEVICE = "cuda"\n\n# a remark\n# of two lines\nif True:\n    print("x")\n'
+    (clone / "app" / "app.py").write_text(text)
+    into = clone / "patches.toml"
+    new = ("patch", "new", "--source", str(clone), "--base", head, "--into", str(into))
+    assert patchlock(*new).returncode == 0
+    *_, last = re.split(r"(?m)^(?=\[\[patch\]\])", into.read_text())[1:]
+    assert re.search(r"(?m)^after = ", last)
+    commit(clone, app__app_py=text.replace("x", "y"))
+    into.write_text(last)
+    apply = ("patch", "apply", "--patches", str(into), "--source", str(clone))
+    assert (patchlock(*new).returncode, patchlock(*apply).returncode) == (0, 0)
+    assert git(clone, "diff", "--name-only") == "patches.toml"
+
+
 def test_another_base_and_new_deleted_and_ignored_files(clone: Path, patchlock: Patchlock) -> None:
     first = git(clone, "rev-parse", "HEAD")
     commit(clone, app__app_py='DEVICE = "tpu"\n', app__requirements_txt=None, _gitignore="*.log\n")

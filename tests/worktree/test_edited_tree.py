@@ -116,9 +116,9 @@ def test_what_only_the_named_branch_has_is_no_edit(tmp_path: Path) -> None:
 
     assert [str(path) for path in {**found.before, **found.after}] == ["a.py"]
     assert (found.commit, found.is_committed) == (start, True)
-    assert found.notes == (
-        f"theirs is 2 commits ahead of your branch: compared with commit {start[:12]}, where they part",
-    )
+    squashed = "if you have squashed these into yours, name a checkout of theirs with --base-dir instead"
+    parted = f"theirs is 2 commits ahead of your branch: compared with commit {start[:12]}, where they part"
+    assert found.notes == (f"{parted}; {squashed}",)
     (source / "a.py").write_text("x = 3\n")
     assert not edited_tree.read(source, base=None, base_folder=None).is_committed
 

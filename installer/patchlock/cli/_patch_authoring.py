@@ -80,7 +80,12 @@ def new_command(
     writing.require_readable(text, authored.patches, patches)
     whole = _append(into, known, text) if into is not None and text else known
     is_same = not (authored.patches or edits.notes or authored.notes or authored.known)
-    notes = (*edits.notes, *authored.notes, *_passed_over(authored, edits, into), *_without_place(patches, edits, taken, into))
+    notes = (
+        *edits.notes,
+        *authored.notes,
+        *_passed_over(authored, edits, into),
+        *_without_place(patches, edits, taken, into),
+    )
     if authored.patches:
         notes += tuple(_for_some_profiles(writing.patches_of(whole, str(into)), authored, edits))
         notes += tuple(_same_edits(used, unused, authored, edits, into))
@@ -132,17 +137,15 @@ def _passed_over(authored: Authored, edits: Edits, into: Path | None) -> Iterato
         yield f"git ignores {names}: not looked at; for a patch that adds such a file, first `git add -f FILE`"
 
 
-def _without_place(
-    patches: Iterable[Patch], edits: Edits, ids: Collection[str], into: Path | None
-) -> Iterator[str]:
+def _without_place(patches: Iterable[Patch], edits: Edits, ids: Collection[str], into: Path | None) -> Iterator[str]:
     """Name the patches of the file that cannot be applied to upstream's files, a sentence without full stop each."""
     from patchlock.patches import engine
 
     wrong = sorted(engine.incomplete(engine.apply(patches, edits.before)).intersection(ids))
     if wrong:
-        it, its = ("it", "its edit") if len(wrong) == 1 else ("them", "their edits")
-        fit = "does not fit" if len(wrong) == 1 else "do not fit"
-        yield f"{', '.join(wrong)} of {into} {fit} upstream's files any more: remove {it}, now that {its} {'is' if len(wrong) == 1 else 'are'} written anew"
+        it, fit = ("it", "does not fit") if len(wrong) == 1 else ("them", "do not fit")
+        names = ", ".join(wrong)
+        yield f"{names} of {into} {fit} upstream's files any more: remove {it}, if what was written now says the same"
 
 
 def _other_layout(authored: Authored, source: Path, edits: Edits, into: Path) -> Iterator[str]:
