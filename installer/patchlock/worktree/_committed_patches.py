@@ -77,8 +77,9 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     if found:
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
         newest = _with_adopted(tree, wanted, commit, best, evaluator, states)
-        is_forks = _is_forks(tree, wanted, commit, newest if newest.patched.changes else best, evaluator)
-        return newest if is_forks else None
+        if not best.profile or _is_forks(tree, wanted, commit, newest if newest.patched.changes else best, evaluator):
+            return newest
+        return None
     if is_shallow(tree) and start is None:
         known = [(name, patched) for name, _, patched in now if name in dict(there)]
         name, patched = max(known, key=lambda one: _count(one[1], {OutcomeKind.FIXED_UPSTREAM}))
@@ -154,13 +155,14 @@ def _files(wanted: PatchSet, patched: Patched) -> dict[PurePosixPath, tuple[byte
 
 def are_forks(tree: Tree, profile: str, origin: str, commit: CommitId) -> bool:
     """Tell whether patches may be those of a fork: the catalogue's, or of a file that it has committed."""
-    if profile:
-        return True
-    file = Path(origin)
-    inside = tree.is_clone and file.is_absolute() and file.is_relative_to(tree.root.resolve())
-    return inside and PurePosixPath(file.relative_to(tree.root.resolve()).as_posix()) in trees.entries(
-        tree.repository, commit
-    )
+    file = _file_inside(tree, origin)
+    return bool(profile) or (file is not None and file in trees.entries(tree.repository, commit))
+
+
+def _file_inside(tree: Tree, origin: str) -> PurePosixPath | None:
+    file, root = Path(origin), tree.root.resolve()
+    is_inside = tree.is_clone and file.is_absolute() and file.is_relative_to(root)
+    return PurePosixPath(file.relative_to(root).as_posix()) if is_inside else None
 
 
 def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
@@ -248,6 +250,10 @@ def _before(
             start = CommitId(shared)
     words = ("rev-list", "--date-order", f"--max-count={_LONGEST}", f"{commit}^@", *([f"^{start}"] if start else []))
     commits = git(*words, repository=tree.repository, allowed=(0, 128)).text.split() + ([start] if start else [])
+    file = None if wanted.profile else _file_inside(tree, wanted.origin)
+    if file is not None:  # a commit that has the fork's patches is none of upstream's
+        held = zip(commits, _blobs(tree, commits, [file]), strict=True)
+        commits = [one for one, (blob,) in held if not blob or one == start]
     listed = trees.entries(tree.repository, commit)
     below = [path.relative_to(wanted.directory) for path in listed if path.is_relative_to(wanted.directory)]
     candidates = sorted({path for _, patches in there for path in targets.candidates(patches, below)})
