@@ -92,6 +92,7 @@ def _below(
 ) -> list[Committed]:
     """Give the newest commit on which the patches of a profile make what a commit holds; no list of more than one.
 
+    Of a fork's own patches, a commit that has their file holds them, whatever a merge has left of each.
     Where a merge has joined several, it is the one with the fewest edits.
 
     Args:
@@ -103,14 +104,10 @@ def _below(
         tried: what they make of older commits, the newest first.
     """
     held: list[tuple[CommitId, Patched]] = []
-    looked_at: list[CommitId] = []
-    is_own = not profile
     for before, patched in tried.items():
         is_whole = patched.changes and _changes(patched) >= _WHOLE * whole
-        if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer in looked_at):
-            is_held = _holds(tree, wanted, commit, patched, is_own=is_own)
-            held += [(before, patched)] if is_held else []
-            looked_at += [before] if is_own or is_held else []
+        if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer, _ in held):
+            held += [(before, patched)] if not profile or _holds(tree, wanted, commit, patched) else []
     best = sorted(held, key=lambda one: _edits(tree, wanted, commit, one[1]))[:1]
     return [Committed(profile=profile, upstream=before, patched=patched) for before, patched in best]
 
@@ -132,7 +129,7 @@ def _with_adopted(
             continue
         patched = _apply(tree, wanted, patches, one, evaluator)
         kinds = {one.kind for one in patched.outcomes}
-        is_held = bool(patched.changes) and _holds(tree, wanted, commit, patched, is_own=not best.profile)
+        is_held = bool(patched.changes) and (not best.profile or _holds(tree, wanted, commit, patched))
         if is_held or kinds == {OutcomeKind.FIXED_UPSTREAM} or (kinds & BLOCKING and not best.profile):
             return Committed(profile=best.profile, upstream=one, patched=patched)
     return best
@@ -295,14 +292,14 @@ def _count(patched: Patched, kinds: AbstractSet[OutcomeKind]) -> int:
     return sum(outcome.kind in kinds for outcome in patched.outcomes)
 
 
-def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched, *, is_own: bool) -> bool:
-    """Tell whether a commit has what patches have changed, edited since or not, in most files; in one, if they are own.
+def _holds(tree: Tree, wanted: PatchSet, commit: CommitId, patched: Patched) -> bool:
+    """Tell whether a commit has what patches have changed, edited since or not, in most files.
 
     The fork may have edited a line of ours in the others, and a few of the changes may be upstream's own work.
     """
     pairs = _pairs(tree, wanted, commit, patched)
     held = [_has(tree, wanted.directory / change.path, mine, change.before, change.after) for change, mine in pairs]
-    return any(held) if is_own else 2 * held.count(True) > len(patched.changes)
+    return 2 * held.count(True) > len(patched.changes)
 
 
 def _has(tree: Tree, path: PurePosixPath, mine: bytes, before: bytes | None, after: bytes) -> bool:
