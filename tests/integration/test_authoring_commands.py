@@ -117,6 +117,21 @@ def test_patch_that_was_removed_and_written_anew_stops_no_other(clone: Path, pat
     assert git(clone, "diff", "--name-only") == "patches.toml"
 
 
+def test_comment_whose_patch_was_removed_is_written_again(clone: Path, patchlock: Patchlock) -> None:
+    head = git(clone, "rev-parse", "HEAD")
+    text = 'DEVICE = "cuda"\n# a remark\nif True:\n    print("x")\n'
+    (clone / "app" / "app.py").write_text(text)
+    into = clone / "patches.toml"
+    new = ("patch", "new", "--source", str(clone), "--base", head, "--into", str(into))
+    assert patchlock(*new).returncode == 0
+    first, *_ = re.split(r"(?m)^(?=\[\[patch\]\])", into.read_text())[1:]
+    commit(clone)
+    into.write_text(first)
+    assert patchlock(*new).returncode == 0
+    assert patchlock("patch", "apply", "--patches", str(into), "--source", str(clone)).returncode == 0
+    assert (clone / "app" / "app.py").read_text() == text
+
+
 def test_another_base_and_new_deleted_and_ignored_files(clone: Path, patchlock: Patchlock) -> None:
     first = git(clone, "rev-parse", "HEAD")
     commit(clone, app__app_py='DEVICE = "tpu"\n', app__requirements_txt=None, _gitignore="*.log\n")

@@ -394,6 +394,37 @@ def test_new_code_of_upstream_that_is_like_an_edited_place_stays(clone: Path, up
     assert (read(folder), done.moved.written, done.lost) == (merged, (), ())
 
 
+TWICE = "call venv\n\nload(1)\nrun()\n\n"
+SECOND = """
+op = "unified-diff"
+paths = ["app.py"]
+diff = "--- a/app.py\\n+++ b/app.py\\n@@ -8,2 +8,2 @@\\n-load(1)\\n+load(9)\\n run()\\n"
+ensure = [{ check = "contains", text = "load(9)" }]
+"""
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
+def test_diff_does_not_move_to_a_place_that_is_only_alike(clone: Path, upstream: Path, is_fresh: bool) -> None:
+    commit(upstream, app=TWICE + TWICE)
+    git(clone, "pull", "-q")
+    (clone / "patches.toml").write_text("as `patch new` has written it")
+    wanted = dataclasses.replace(WANTED, origin=str(clone.resolve() / "patches.toml"), patches=patches(second=SECOND))
+    apply(clone, wanted)
+    assert read(clone) == TWICE + TWICE.replace("1", "9")
+    commit(clone)
+    commit(upstream, app=TWICE + TWICE.replace("1", "2"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
+    folder = clone
+    if is_fresh:
+        folder = clone.parent / "fresh"
+        git(clone.parent, "clone", "-q", str(clone), str(folder))
+    with pytest.raises(PatchError) as caught:
+        apply(folder, dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml")))
+    (told,) = caught.value.evidence
+    assert told.endswith("upstream has changed its place, and its text stands in another one")
+    assert read(folder) == TWICE + TWICE.replace("1", "9")
+
+
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["fresh", "first"])
 def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream: Path, is_fresh: bool) -> None:
     theirs, fresh, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 4", line7="line67 = 7")

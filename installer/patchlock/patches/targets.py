@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +13,7 @@ from patchlock.model.patch import Located, Op, Patch, Site
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._device.op import DeviceLiterals
-from patchlock.patches.ops._diffs import AddFile, UnifiedDiff
+from patchlock.patches.ops._diffs import AddFile, Displaced, UnifiedDiff
 
 Found = dict[PurePosixPath, tuple[SourceText, Located]]
 """What an op found, by file; sorted by path."""
@@ -135,6 +136,17 @@ def missing(patch: Patch, contents: Collection[PurePosixPath]) -> tuple[PurePosi
     """Give the files that a patch with literals names without a wildcard, and that are not there."""
     exact = [PurePosixPath(glob) for glob in patch.paths if patch.literal and not _WILD.search(glob)]
     return tuple(path for path in exact if path not in contents)
+
+
+def is_at_home(patch: Patch, path: PurePosixPath, data: bytes) -> bool:
+    """Tell whether a diff stands where it stood when it was made; other ops know their place by its meaning."""
+    source, op = decode(path, data), patch.op
+    return not isinstance(op, UnifiedDiff) or not isinstance(source, SourceText) or op.is_at_home(source)
+
+
+def displaced(patch: Patch, why: str) -> Patch:
+    """Give a patch that refuses its file, as the text of its diff stands there in another place alone."""
+    return dataclasses.replace(patch, op=Displaced(why=why), literal=())
 
 
 def find_moved_files(

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Expect, FileChange, OutcomeKind, Patch
-from patchlock.patches import engine, outcomes
+from patchlock.patches import engine, outcomes, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops import OPS, REMOVING_OPS
 from patchlock.worktree import _merge, trees, upstream_files
@@ -36,12 +36,19 @@ def carried(
         return wanted.patches
     found, contents = list(wanted.patches), upstream_files.contents(tree, wanted, wanted.patches, commit)
     lost = _lost(found, contents, evaluator)
-    for number, patch in enumerate(wanted.patches if lost else ()):
-        if patch.id in lost.difference(skipped) and not patch.advisory and patch.op_name not in REMOVING_OPS:
-            before = [one for one in found[:number] if one.id not in skipped]
-            made = _carry(tree, wanted, before, patch, contents, commit, evaluator)
+    for number, patch in enumerate(wanted.patches):
+        path = PurePosixPath(patch.paths[0])
+        if len(patch.paths) > 1 or path not in contents or patch.id in skipped or patch.advisory:
+            continue
+        earlier = (one for one in found[:number] if one.id not in skipped)
+        before = [one for one in earlier if path in targets.matching_files(one, {path: b""})]
+        now = _made(before, path, contents[path], evaluator)
+        if patch.id in lost and patch.op_name not in REMOVING_OPS:
+            made = _carry(tree, wanted, before, patch, now, commit, evaluator)
             found[number] = made or patch
             lost = _lost(found, contents, evaluator) if made else lost
+        elif patch.id not in lost and not targets.is_at_home(patch, path, now):
+            found[number] = _kept_at_home(tree, wanted, before, patch, now, commit, evaluator)
     return tuple(found)
 
 
@@ -55,15 +62,13 @@ def _carry(
     wanted: PatchSet,
     before: Sequence[Patch],
     patch: Patch,
-    contents: Mapping[PurePosixPath, bytes],
+    now: bytes,
     commit: CommitId,
     evaluator: Evaluator,
 ) -> Patch | None:
     """Write a patch of one file anew; None where upstream's changes since each older version meet it."""
-    path = PurePosixPath(patch.paths[0])
-    if len(patch.paths) > 1 or path not in contents:
-        return None
-    place, now, first = wanted.directory / path, _made(before, path, contents[path], evaluator), None
+    path, first = PurePosixPath(patch.paths[0]), None
+    place = wanted.directory / path
     entry = trees.entries(tree.repository, commit_of(tree.repository, "HEAD")).get(place)
     mine = trees.content(tree.repository, entry) if entry is not None else now
     for older in upstream_files.versions(tree, place, commit):
@@ -79,6 +84,31 @@ def _carry(
             return made
         first = first or made
     return first
+
+
+def _kept_at_home(
+    tree: Tree,
+    wanted: PatchSet,
+    before: Sequence[Patch],
+    patch: Patch,
+    now: bytes,
+    commit: CommitId,
+    evaluator: Evaluator,
+) -> Patch:
+    """Keep a diff whose lines have moved from a place that is only alike: there, git's merge would not bring it."""
+    path = PurePosixPath(patch.paths[0])
+    place, here = wanted.directory / path, _made((*before, patch), path, now, evaluator)
+    for older in upstream_files.versions(tree, place, commit):
+        old, new = (_made(some, path, older, evaluator) for some in (before, (*before, patch)))
+        if old == new or not targets.is_at_home(patch, path, old):
+            continue
+        joined = _merge.merge(tree.repository, place, now, old, new)
+        if joined.is_clean and joined.data == here:
+            return patch
+        without = _merge.merge(tree.repository, place, now, new, old).data if joined.data == now else now
+        made = _as_diff(patch, path, without, joined.data) if joined.is_clean else None
+        return made or targets.displaced(patch, "upstream has changed its place, and its text stands in another one")
+    return patch
 
 
 def _made(patches: Sequence[Patch], path: PurePosixPath, data: bytes, evaluator: Evaluator) -> bytes:

@@ -71,6 +71,7 @@ def author(
     found: list[FileDrafts] = []
     for path in sorted(target):
         is_done = path in after and base.get(path) != before.get(path) and _is_reached(path, before, base, after)
+        is_done = is_done and _comments(base[path]) == _comments(after[path])
         if base.get(path) == target[path] or is_done:
             continue
         of_file = _of_file(path, before.get(path), base.get(path), target[path], path in executable)
@@ -155,6 +156,11 @@ def _unsettled(written: Iterable[Written], base: Files) -> set[PurePosixPath]:
     patches = [one.patch for one in written]
     made = _patched(patches, base)
     return {change.path for change in engine.apply(patches, {path: made[path] for path in base}).changes}
+
+
+def _comments(data: bytes) -> set[bytes]:
+    """Give the lines of a file that are comments alone: what is the same in meaning may lack an edited one."""
+    return {line.strip() for line in data.splitlines() if line.strip().startswith(b"#")}
 
 
 def _is_reached(path: PurePosixPath, before: Files, made: Files, after: Files) -> bool:

@@ -77,6 +77,16 @@ class UnifiedDiff:
             return Located(settled=tuple(settled), refusals=tuple(known))
         return Located(edits=tuple(edits), sites=tuple(sites), settled=tuple(settled))
 
+    def is_at_home(self, source: SourceText) -> bool:
+        """Tell whether each hunk stands, done or not, at the very line where it stood when the diff was made."""
+        lines = _Lines(source)
+        return all(
+            not hunk.old_line
+            or lines.stand_at(hunk.before, hunk.old_line - 1)
+            or lines.stand_at(hunk.after, hunk.new_line - 1)
+            for hunk in self._hunks(source.path)
+        )
+
     def _hunks(self, path: PurePosixPath) -> tuple[Hunk, ...]:
         files = unified.parse(self.diff)
         if len(files) == 1:
@@ -85,6 +95,18 @@ class UnifiedDiff:
         of_name = [file for file in files if PurePosixPath(file.path).name == path.name]
         chosen = exact or (of_name if len(of_name) == 1 else [])
         return chosen[0].hunks if chosen else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Displaced:
+    """Stand in for a diff whose text is found, but in a place that is not its own; no patch of a file is written so."""
+
+    why: str
+
+    def locate(self, source: SourceText) -> Located:
+        """Refuse the file."""
+        del source
+        return Located(refusals=(Refusal.ambiguous(1, self.why),))
 
 
 @dataclass(frozen=True, kw_only=True)
