@@ -165,7 +165,7 @@ def patches(
         root: the file.
         profiles: those that there are.
         before: patches that go before all of these.
-        may_lack: a patch may go `after` one that was removed: a fork removes and writes its own again and again.
+        may_lack: a patch may go `after` one that was removed or written anew, as a fork does with its own.
     """
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
     _check_order(declared, before, may_lack=may_lack)
@@ -239,9 +239,10 @@ def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...], *, 
         if one.id in seen:
             one.table.problem("id", f'the id "{one.id}" is taken by the patch at {seen[one.id]}')
         for other in one.after:
+            if other not in seen and may_lack:
+                continue
             if other not in ids:
-                if not may_lack:
-                    one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
+                one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
             elif other not in seen:
                 one.table.problem("after", f'the patch "{other}" comes later', "write it first")
             elif other in advisory and one.patch is not None and not one.patch.advisory:

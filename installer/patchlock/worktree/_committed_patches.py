@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import command_lines
 from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import BLOCKING, FileChange, OutcomeKind, Patch, Patched
+from patchlock.model.patch import FileChange, OutcomeKind, Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import APPLIED, patched_message
@@ -72,7 +72,7 @@ def find(tree: Tree, wanted: PatchSet, evaluator: Evaluator, commit: CommitId) -
     found = []
     for name, patches in there:
         tried = {one: _apply(tree, wanted, patches, one, evaluator) for one in states}
-        whole = max((_changes(tried[one]) for one in ([start] if start else states)), default=0)
+        whole = max((_count(tried[one], _to_do(name)) for one in ([start] if start else states)), default=0)
         found += _below(tree, wanted, commit, name, whole, tried)
     if found:
         best = min(found, key=lambda one: _distance(tree, wanted, commit, one.patched))
@@ -105,7 +105,8 @@ def _below(
     """
     held: list[tuple[CommitId, Patched]] = []
     for before, patched in tried.items():
-        is_whole = patched.changes and _changes(patched) >= _WHOLE * whole
+        to_do = _count(patched, _to_do(profile))
+        is_whole = to_do and to_do >= _WHOLE * whole
         if is_whole and not any(trees.is_ancestor(tree.repository, before, newer) for newer, _ in held):
             held += [(before, patched)] if not profile or _holds(tree, wanted, commit, patched) else []
     best = sorted(held, key=lambda one: _edits(tree, wanted, commit, one[1]))[:1]
@@ -117,8 +118,7 @@ def _with_adopted(
 ) -> Committed:
     """Give what a commit holds above upstream's newest commit, where that has adopted patches, some or all.
 
-    That commit came by a merge: a commit that holds them is neither behind it nor before it. It counts too where a
-    fork's own patches are refused in it.
+    That commit came by a merge: a commit that holds them is neither behind it nor before it.
     """
     if best.upstream is None:
         return best
@@ -130,7 +130,7 @@ def _with_adopted(
         patched = _apply(tree, wanted, patches, one, evaluator)
         kinds = {one.kind for one in patched.outcomes}
         is_held = bool(patched.changes) and (not best.profile or _holds(tree, wanted, commit, patched))
-        if is_held or kinds == {OutcomeKind.FIXED_UPSTREAM} or (kinds & BLOCKING and not best.profile):
+        if is_held or kinds == {OutcomeKind.FIXED_UPSTREAM}:
             return Committed(profile=best.profile, upstream=one, patched=patched)
     return best
 
@@ -284,8 +284,9 @@ def _stands(patched: Patched, *, is_wanted: bool) -> bool:
     return done > 0 and done >= _count(patched, _TO_DO)
 
 
-def _changes(patched: Patched) -> int:
-    return _count(patched, APPLIED)
+def _to_do(profile: str) -> AbstractSet[OutcomeKind]:
+    """Give the outcomes of patches that a commit lacks: of a fork's own, also those that are refused in it."""
+    return APPLIED if profile else _TO_DO
 
 
 def _count(patched: Patched, kinds: AbstractSet[OutcomeKind]) -> int:
