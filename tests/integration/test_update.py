@@ -448,7 +448,7 @@ def test_committed_patches_file_fails_in_every_clone_while_a_patch_finds_nothing
     clone: Path, patchlock: Patchlock
 ) -> None:
     file = clone / "patches.toml"
-    file.write_text(PATCHES)
+    file.write_text(f'{PATCHES}[[patch.ensure]]\ncheck = "contains"\ntext = "choose()"\n')
     change(clone, 'device = "cuda"', "device = best()")
     git(clone, "add", "-A")
     git(clone, "commit", "-q", "-m", "as a merge has left it")
