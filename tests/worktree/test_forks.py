@@ -421,7 +421,8 @@ def test_diff_does_not_move_to_a_place_that_is_only_alike(clone: Path, upstream:
     with pytest.raises(PatchError) as caught:
         apply(folder, dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml")))
     (told,) = caught.value.evidence
-    assert told.endswith("upstream has changed its place, and its text stands in another one")
+    why = "upstream has changed the place of the edit, and its text stands here too"
+    assert told == f"second: app.py:3: ambiguous: {why}"
     assert read(folder) == TWICE + TWICE.replace("1", "9")
 
 

@@ -144,9 +144,12 @@ def is_at_home(patch: Patch, path: PurePosixPath, data: bytes) -> bool:
     return not isinstance(op, UnifiedDiff) or not isinstance(source, SourceText) or op.is_at_home(source)
 
 
-def displaced(patch: Patch, why: str) -> Patch:
+def displaced(patch: Patch, path: PurePosixPath, data: bytes) -> Patch:
     """Give a patch that refuses its file, as the text of its diff stands there in another place alone."""
-    return dataclasses.replace(patch, op=Displaced(why=why), literal=())
+    source = decode(path, data)
+    where = patch.op.locate(source) if isinstance(source, SourceText) else Located()
+    line = next((site.line for site in (*where.sites, *where.settled)), 1)
+    return dataclasses.replace(patch, op=Displaced(line=line), literal=())
 
 
 def find_moved_files(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.model.identities import CommitId
@@ -25,6 +26,9 @@ def carried(
     The edit is what the patch makes of an older version of its file, in which it has its place: of one from which it
     comes to where the last commit has it, else of the newest. Where upstream has it already, the new patch finds that.
 
+    A diff whose text stands in another place than its own is held against the same merge, and refused where that does
+    not bring it there: the place is only alike.
+
     Args:
         tree: the folder.
         wanted: the patches; those of a catalogue stay as they are, and are refused where they are lost.
@@ -43,12 +47,13 @@ def carried(
         earlier = (one for one in found[:number] if one.id not in skipped)
         before = [one for one in earlier if path in targets.matching_files(one, {path: b""})]
         now = _made(before, path, contents[path], evaluator)
+        edits = _brought(tree, wanted, before, patch, now, commit, evaluator)
         if patch.id in lost and patch.op_name not in REMOVING_OPS:
-            made = _carry(tree, wanted, before, patch, now, commit, evaluator)
+            made = _carry(tree, wanted, patch, now, edits)
             found[number] = made or patch
             lost = _lost(found, contents, evaluator) if made else lost
         elif patch.id not in lost and not targets.is_at_home(patch, path, now):
-            found[number] = _kept_at_home(tree, wanted, before, patch, now, commit, evaluator)
+            found[number] = _kept_at_home(patch, now, _made((*before, patch), path, now, evaluator), edits)
     return tuple(found)
 
 
@@ -57,7 +62,19 @@ def _lost(patches: Sequence[Patch], contents: Mapping[PurePosixPath, bytes], eva
     return engine.incomplete(done).union(one.patch for one in done.outcomes if one.kind is OutcomeKind.GONE)
 
 
-def _carry(
+@dataclass(frozen=True, kw_only=True)
+class _Brought:
+    """What git's merge makes of a patch's edit of an older version of its file."""
+
+    old: bytes
+    """That version, as the patch found it."""
+    made: bytes | None
+    """The newer file with the edit; None where upstream's changes meet it."""
+    patch: Patch | None
+    """The patch, written anew for the newer file; None where it cannot be."""
+
+
+def _brought(
     tree: Tree,
     wanted: PatchSet,
     before: Sequence[Patch],
@@ -65,50 +82,57 @@ def _carry(
     now: bytes,
     commit: CommitId,
     evaluator: Evaluator,
-) -> Patch | None:
-    """Write a patch of one file anew; None where upstream's changes since each older version meet it."""
-    path, first = PurePosixPath(patch.paths[0]), None
+) -> Iterator[_Brought]:
+    """Bring the edit of a patch from each older version of its file in which it has one, the newest first.
+
+    Args:
+        tree: the folder.
+        wanted: the patches.
+        before: those that go before it in this file.
+        patch: the patch of one file.
+        now: the newer file, as those have left it.
+        commit: whose file that is.
+        evaluator: whom to ask.
+    """
+    path = PurePosixPath(patch.paths[0])
     place = wanted.directory / path
-    entry = trees.entries(tree.repository, commit_of(tree.repository, "HEAD")).get(place)
-    mine = trees.content(tree.repository, entry) if entry is not None else now
     for older in upstream_files.versions(tree, place, commit):
         old, new = (_made(some, path, older, evaluator) for some in (before, (*before, patch)))
-        joined = _merge.merge(tree.repository, place, now, old, new)
-        if old == new or not joined.is_clean:
+        if old == new:
             continue
-        if joined.data == now:
-            without = _merge.merge(tree.repository, place, now, new, old)
-            return _as_diff(patch, path, without.data, now) if without.is_clean else None
-        made = _as_diff(patch, path, now, joined.data)
-        if _merge.has(tree.repository, place, mine, now, joined.data):
-            return made
-        first = first or made
+        joined = _merge.merge(tree.repository, place, now, old, new)
+        without = _merge.merge(tree.repository, place, now, new, old) if joined.data == now else None
+        is_clean = joined.is_clean and (without is None or without.is_clean)
+        anew = _as_diff(patch, path, without.data if without else now, joined.data) if is_clean else None
+        yield _Brought(old=old, made=joined.data if joined.is_clean else None, patch=anew)
+
+
+def _carry(tree: Tree, wanted: PatchSet, patch: Patch, now: bytes, found: Iterable[_Brought]) -> Patch | None:
+    """Choose a patch that was written anew; None where upstream's changes since each older version meet it."""
+    place, first = wanted.directory / patch.paths[0], None
+    entry = trees.entries(tree.repository, commit_of(tree.repository, "HEAD")).get(place)
+    mine = trees.content(tree.repository, entry) if entry is not None else now
+    for one in found:
+        if one.made is not None and (one.made == now or _merge.has(tree.repository, place, mine, now, one.made)):
+            return one.patch
+        first = first or one.patch
     return first
 
 
-def _kept_at_home(
-    tree: Tree,
-    wanted: PatchSet,
-    before: Sequence[Patch],
-    patch: Patch,
-    now: bytes,
-    commit: CommitId,
-    evaluator: Evaluator,
-) -> Patch:
-    """Keep a diff whose lines have moved from a place that is only alike: there, git's merge would not bring it."""
+def _kept_at_home(patch: Patch, now: bytes, here: bytes, found: Iterable[_Brought]) -> Patch:
+    """Keep a diff whose lines have moved from a place that is only alike: there, git's merge would not bring it.
+
+    Args:
+        patch: the diff.
+        now: the newer file.
+        here: what the diff makes of it.
+        found: what git's merge makes of it.
+    """
     path = PurePosixPath(patch.paths[0])
-    place, here = wanted.directory / path, _made((*before, patch), path, now, evaluator)
-    for older in upstream_files.versions(tree, place, commit):
-        old, new = (_made(some, path, older, evaluator) for some in (before, (*before, patch)))
-        if old == new or not targets.is_at_home(patch, path, old):
-            continue
-        joined = _merge.merge(tree.repository, place, now, old, new)
-        if joined.is_clean and joined.data == here:
-            return patch
-        without = _merge.merge(tree.repository, place, now, new, old).data if joined.data == now else now
-        made = _as_diff(patch, path, without, joined.data) if joined.is_clean else None
-        return made or targets.displaced(patch, "upstream has changed its place, and its text stands in another one")
-    return patch
+    home = next((one for one in found if targets.is_at_home(patch, path, one.old)), None)
+    if home is None or home.made == here:
+        return patch
+    return home.patch or targets.displaced(patch, path, now)
 
 
 def _made(patches: Sequence[Patch], path: PurePosixPath, data: bytes, evaluator: Evaluator) -> bytes:

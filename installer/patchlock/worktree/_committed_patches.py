@@ -162,10 +162,15 @@ def _file_inside(tree: Tree, origin: str) -> PurePosixPath | None:
     return PurePosixPath(file.relative_to(root).as_posix()) if is_inside else None
 
 
+def own_head(tree: Tree, wanted: PatchSet) -> CommitId | None:
+    """Give the last commit of a fork that has the file of its patches; None in any other folder."""
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone and not wanted.profile else None
+    return head if head is not None and are_forks(tree, "", wanted.origin, head) else None
+
+
 def lacks_commits(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether the patches of a file that a fork has committed may stand in commits that its clone lacks."""
-    head = commit_of(tree.repository, "HEAD") if tree.is_clone and not move.applied(tree) else None
-    return head is not None and are_forks(tree, "", wanted.origin, head) and is_shallow(tree)
+    return not move.applied(tree) and own_head(tree, wanted) is not None and is_shallow(tree)
 
 
 def is_shallow(tree: Tree) -> bool:

@@ -39,7 +39,7 @@ from patchlock.worktree._goal import ByMeaning
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import commit_of, git
+from patchlock.worktree.upstream_cache import git
 from patchlock.worktree.upstream_files import PatchSet
 
 _MADE = "made"
@@ -177,8 +177,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
 
 def _are_removed(tree: Tree, wanted: PatchSet, known: Manifest | None) -> bool:
     """Tell whether a fork has removed patches of its own that were applied here: with them, their edits would go."""
-    head = commit_of(tree.repository, "HEAD") if known and not wanted.profile and tree.is_clone else None
-    if known is None or head is None or not _committed_patches.are_forks(tree, "", wanted.origin, head):
+    if known is None or _committed_patches.own_head(tree, wanted) is None:
         return False
     return not {patch.id for patch in wanted.patches}.issuperset(outcome.patch for outcome in known.outcomes)
 
@@ -230,8 +229,7 @@ def lost(tree: Tree, wanted: PatchSet, outcomes: Iterable[Outcome], advisory: Co
         advisory: ids of the patches that may be left out.
     """
     outcomes, known = tuple(outcomes), manifest.read(tree)
-    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    is_forks = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
+    is_forks = _committed_patches.own_head(tree, wanted) is not None
     found = [
         patch.id
         for patch in _own_idle(wanted, outcomes, advisory)
@@ -292,10 +290,8 @@ def _patched(
     other = None
     if tree.is_clone and upstream is None:
         commit = upstream_files.commit_to_patch(tree, move.applied(tree))
-        head = commit_of(tree.repository, "HEAD")
-        is_own = head is not None and _committed_patches.are_forks(tree, "", wanted.origin, head)
-        if head is not None and is_own and not _branch_state.unfinished(tree.repository)[0]:
-            commit = head
+        if not _branch_state.unfinished(tree.repository)[0]:
+            commit = _committed_patches.own_head(tree, wanted) or commit
         other = _committed_patches.find(tree, wanted, evaluator, commit)
         _committed_patches.require_history(tree, wanted, other)
     upstream = (other.upstream if other else upstream) or upstream_files.to_patch(tree, wanted)

@@ -101,12 +101,14 @@ class UnifiedDiff:
 class Displaced:
     """Stand in for a diff whose text is found, but in a place that is not its own; no patch of a file is written so."""
 
-    why: str
+    line: int
+    """1-based, where the text stands."""
 
     def locate(self, source: SourceText) -> Located:
         """Refuse the file."""
         del source
-        return Located(refusals=(Refusal.ambiguous(1, self.why),))
+        why = "upstream has changed the place of the edit, and its text stands here too"
+        return Located(refusals=(Refusal.ambiguous(self.line, why),))
 
 
 @dataclass(frozen=True, kw_only=True)
