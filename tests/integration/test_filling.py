@@ -216,10 +216,12 @@ def test_without_a_network_the_sentence_is_clear(
     with pytest.raises(WheelsMissingError) as refused:
         fill()
     missing = [
-        name for name in ("alpha 1.0", "beta 1.5", "gamma 2.0") if not name.startswith(tuple(n[:5] for n in warm))
+        f"{name}-py3-none-any.whl"
+        for name in ("alpha-1.0", "beta-1.5", "gamma-2.0")
+        if not name.startswith(tuple(n[:5] for n in warm))
     ]
     assert str(refused.value) == (
-        f"{len(missing)} packages of the lock are not on this machine: neither the wheelhouse nor uv's cache has the file "
+        f"{len(missing)} files of the lock are not on this machine: neither the wheelhouse nor uv's cache has the file "
         f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or put it into a folder "
         "that UV_FIND_LINKS names\n  " + "\n  ".join(missing)
     )
@@ -232,7 +234,7 @@ def test_only_the_wheel_that_a_folder_lacks_is_named(
     (locked.wheels / BETA).unlink()
     monkeypatch.setenv("UV_FIND_LINKS", str(locked.wheels))
     monkeypatch.setenv("UV_OFFLINE", "1")
-    with pytest.raises(WheelsMissingError, match=r"^beta 1\.5 is not on this machine: ") as refused:
+    with pytest.raises(WheelsMissingError, match=r"^beta-1\.5-py3-none-any\.whl is not on this machine: ") as refused:
         fill()
     assert refused.value.evidence == ()
     assert depot.asked == []
@@ -402,7 +404,8 @@ def test_index_that_lost_a_file_is_told(depot: Depot, fill: Fill) -> None:
     ]
     assert str(found.value).splitlines()[0] == (
         f"the package index does not have files of the lock ({depot.index}); complete or correct the mirror, or "
-        "name an index that has them with UV_DEFAULT_INDEX; if they were deleted everywhere, and the catalogue is your own, "
+        "name an index that has them with UV_DEFAULT_INDEX or a folder with UV_FIND_LINKS; "
+        "if they were deleted everywhere, and the catalogue is your own, "
         "regenerate the lock with `patchlock lock`"
     )
 

@@ -135,7 +135,7 @@ def test_a_share_needs_no_network(locked: World, house: Path, patchlock: Patchlo
     done = patchlock("install", "mini", "--reinstall", env=env | {"UV_CACHE_DIR": str(tmp_path / "colder")})
     assert done.returncode == 1
     assert (
-        "error[wheels-missing]: beta 1.5 is not on this machine: neither the wheelhouse nor uv's cache has the file "
+        f"error[wheels-missing]: {BETA} is not on this machine: neither the wheelhouse nor uv's cache has the file "
         f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or put it into a folder "
         "that UV_FIND_LINKS names"
     ) in done.stderr.splitlines()

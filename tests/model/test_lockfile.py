@@ -302,3 +302,19 @@ def test_only_a_sealed_lock_passes() -> None:
     assert str(caught.value) == (
         "its lines were changed after it was made: they are not those of its seal (x.txt); make it again"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "why", "filename"),
+    [
+        ("", "requirements.txt:2 · via x · wheel cp311-cp311-win_amd64", "a_b-1.0-cp311-cp311-win_amd64.whl"),
+        ("", "via x · sdist", "a_b-1.0.tar.gz"),
+        ("", "via x", "a_b-1.0*"),
+        (TORCH, "via x", "torch-2.1.1+cpu-cp311-cp311-win_amd64.whl"),
+        (f"{TORCH}#egg=torch", "", "torch-2.1.1+cpu-cp311-cp311-win_amd64.whl"),
+    ],
+    ids=["wheel", "sdist", "not told", "address", "address with a fragment"],
+)
+def test_file_is_named(url: str, why: str, filename: str) -> None:
+    package = LockedPackage(name=NormalizedName("a-b"), version=Version("1.0"), url=url, sha256=A, why=why)
+    assert package.filename == filename

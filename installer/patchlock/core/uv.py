@@ -195,13 +195,15 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
     words = " ".join("\n".join(error.evidence).split())  # uv breaks long sentences into lines
     if "Hash mismatch" in words:
         found = re.search(r"Hash mismatch for `([^`]+)`", words)
-        return HashMismatchError(
+        mismatch = HashMismatchError(
             f"{found[1] if found else 'a file'} is not the file that the lock names, and nothing of it was installed",
             where=" ".join(words.partition("Expected")[1:]).replace("\n", " ").strip() or "sha256",
             remedy="the index or a cache has other bytes, or the lock is wrong: "
             f"run `{cache_clean_command(found[1] if found else '')}` and the same command again; "
             "if it happens again, `patchlock lock --check --online` says whether it is the lock",
         )
+        mismatch.found = "".join(re.findall(r"Computed: sha256:([0-9a-f]{64})", words)[-1:])
+        return mismatch
     if forged := re.search(r"Failed to install: (\S+\.whl) .*cause: (Wheel \w+ does not match [^,]*)", words):
         return WheelError(
             f"{forged[1]} is malformed, and was not installed: {forged[2][0].lower()}{forged[2][1:]}",
@@ -397,7 +399,7 @@ def is_copied(environment: Path, cached: Path) -> bool:
     return disk_space.look(environment).device != disk_space.look(cached).device or copies()
 
 
-def uncached(packages: Iterable[LockedPackage], environment: Path, interpreter: Path) -> frozenset[NormalizedName]:
+def uncached(packages: Iterable[LockedPackage], folder: Path, *python: str) -> frozenset[NormalizedName]:
     """Say which distributions uv would have to download; asks no network.
 
     Distributions of an index are asked together, and count as missing together where uv cannot read the pages that it
@@ -405,28 +407,28 @@ def uncached(packages: Iterable[LockedPackage], environment: Path, interpreter: 
 
     Args:
         packages: of a lock.
-        environment: a folder for the question; its packages count as missing too.
-        interpreter: of that environment.
+        folder: for the question.
+        python: options that say for which environment, or which Python and platform; its packages count as missing too.
     """
     asked = tuple(packages)
     ours = [package for package in asked if not package.url]
     groups = ([ours] if ours else []) + [[package] for package in asked if package.url]
-    return frozenset(name for group in groups for name in _of_group(group, environment, interpreter))
+    return frozenset(name for group in groups for name in _of_group(group, folder, python))
 
 
-def _of_group(group: list[LockedPackage], environment: Path, interpreter: Path) -> frozenset[NormalizedName]:
-    (environment / _LIST).write_text("".join(f"{package}\n" for package in group), encoding="utf-8", newline="\n")
+def _of_group(group: list[LockedPackage], folder: Path, python: tuple[str, ...]) -> frozenset[NormalizedName]:
+    (folder / _LIST).write_text("".join(f"{package}\n" for package in group), encoding="utf-8", newline="\n")
     try:
         done = run(
             *("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
-            *("--python", str(interpreter), "--dry-run", "--offline", "-v", "-r", _LIST),
-            cwd=environment,
+            *(*python, "--dry-run", "--offline", "-v", "-r", _LIST),
+            cwd=folder,
             installing=True,
         )
     except PatchlockError:  # it does not know enough of them to say
         return frozenset(package.name for package in group)
     finally:
-        (environment / _LIST).unlink(missing_ok=True)
+        (folder / _LIST).unlink(missing_ok=True)
     found = frozenset(canonicalize_name(name) for name in _UNCACHED.findall(done.stderr))
     # Where uv would fetch something and its words have changed, all of it counts as missing.
     return found if found or "Would download" not in done.stderr else frozenset(package.name for package in group)

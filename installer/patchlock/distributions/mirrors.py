@@ -124,13 +124,18 @@ def search(files: Iterable[tuple[NormalizedName, str, Sha256]]) -> dict[Sha256, 
     return found
 
 
-def is_here(package: LockedPackage) -> bool:
-    """Say whether a folder of this machine, or an index that is one, has the file of a lock; asks no network."""
+def files_here(package: LockedPackage) -> list[Path]:
+    """List what folders of this machine, and indexes that are one, have of a version; asks no network."""
     begin = canonicalize_name(f"{package.name}-{package.version}-")
     pages = [_listed(place, package.name if place.is_index else None) for place in configured(online=False)]
     files = [file for page in pages if not isinstance(page, str) for file in page if file.url.startswith("file:")]
-    paths = [url2pathname(urlsplit(one.url).path) for one in files if canonicalize_name(one.filename).startswith(begin)]
-    return any(atomic_files.has_sha256(Path(path), package.sha256) for path in paths)
+    urls = (one.url for one in files if canonicalize_name(one.filename).startswith(begin))
+    return [Path(url2pathname(urlsplit(url).path)) for url in urls]
+
+
+def find_here(package: LockedPackage, sha256: str) -> Path | None:
+    """Find a file of a version that has these bytes among `files_here`."""
+    return next((path for path in files_here(package) if atomic_files.has_sha256(path, Sha256(sha256))), None)
 
 
 def _offered(page: tuple[Listed, ...], place: Mirror, filename: str, sha256: Sha256) -> Listed | str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
@@ -56,7 +55,7 @@ def fetch(
     say("asking where they are")
     places, unknown = _locate(lock, wheels, request.platform)
     asked = [package for package in wheels if package.name in places]
-    missing = uv.uncached(asked, folder, venv.interpreter(folder)) if asked else frozenset()
+    missing = uv.uncached(asked, folder, "--python", str(venv.interpreter(folder))) if asked else frozenset()
     missing |= afresh
     files = _wanted([package for package in asked if package.name in missing], places, request.cache)
     _require_room(folder, files, local, request.cache)
@@ -131,7 +130,7 @@ def fetch_here(lock: Lock, local: LocalWheels, cache: Path, tell: Callable[[fetc
     files = fetching.from_mirrors(
         FetchRequest(
             name=package.name,
-            filename=unquote(package.url.rpartition("/")[2]),
+            filename=package.filename,
             url=package.url,
             sha256=package.sha256,
         )
@@ -149,17 +148,17 @@ def fetch_here(lock: Lock, local: LocalWheels, cache: Path, tell: Callable[[fetc
 def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> WheelsMissingError:
     """Say which files of a lock this machine does not have, and that nobody was asked for them."""
     absent = [package for package in lock.packages if package.name not in local]
-    asked = [package for package in absent if not mirrors.is_here(package)] or absent
+    asked = [package for package in absent if mirrors.find_here(package, package.sha256) is None] or absent
     # One by one: asked together, those of an index count as missing together.
-    names = {package.name for package in asked if uv.uncached([package], folder, venv.interpreter(folder))}
-    names = names or {package.name for package in asked}
-    some = sorted(f"{package.name} {package.version}" for package in asked if package.name in names)
-    count = f"{len(some)} packages of the lock are" if len(some) > 1 else f"{some[0]} is"
+    python = ("--python", str(venv.interpreter(folder)))
+    files = sorted(package.filename for package in asked if uv.uncached([package], folder, *python))
+    files = files or sorted(package.filename for package in asked)
+    count = f"{len(files)} files of the lock are" if len(files) > 1 else f"{files[0]} is"
     return WheelsMissingError(
         f"{count} not on this machine: neither the wheelhouse nor uv's cache has the file",
         where=str(cache / wheelhouse.FOLDER),
         remedy="run the same command without UV_OFFLINE, or put it into a folder that UV_FIND_LINKS names",
-        evidence=some if len(some) > 1 else (),
+        evidence=files if len(files) > 1 else (),
     )
 
 

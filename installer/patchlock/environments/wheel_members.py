@@ -82,7 +82,7 @@ def _open(lock: Lock, platform: Platform, name: NormalizedName, sha256: Sha256, 
     if not url:
         located = addresses.locate(dataclasses.replace(lock, packages=(package,)), platform)
         url = located[name].url
-    elif elsewhere := mirrors.search([(name, unquote(url.rpartition("/")[2]), sha256)])[sha256].addresses:
+    elif elsewhere := mirrors.search([(name, package.filename, sha256)])[sha256].addresses:
         url = elsewhere[0]
     if not unquote(url.partition("#")[0]).endswith(".whl"):
         raise ValueError("it was built on this machine from an sdist")

@@ -47,9 +47,7 @@ def locate(lock: Lock, platform: Platform, *, timeout: float | None = None) -> M
         NetworkError: the index does not answer, or with something that is no page of an index.
     """
     places = {
-        package.name: Located(filename=unquote(package.url.rpartition("/")[2]), url=package.url)
-        for package in lock.packages
-        if package.url
+        package.name: Located(filename=package.filename, url=package.url) for package in lock.packages if package.url
     }
     asked = [package for package in lock.packages if not package.url]
     sdists = frozenset(package.name for package in asked if package.why.endswith("sdist"))
@@ -156,7 +154,8 @@ def _gone(missing: Iterable[str]) -> DownloadError:
     return DownloadError(
         "the package index does not have files of the lock",
         where=without_secrets(index_client.address()),
-        remedy="complete or correct the mirror, or name an index that has them with UV_DEFAULT_INDEX; "
+        remedy="complete or correct the mirror, or name an index that has them with UV_DEFAULT_INDEX or a folder with "
+        "UV_FIND_LINKS; "
         "if they were deleted everywhere, and the catalogue is your own, regenerate the lock with `patchlock lock`",
         evidence=missing,
     )

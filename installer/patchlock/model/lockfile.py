@@ -71,6 +71,16 @@ class LockedPackage:
         of = self.original
         return dataclasses.replace(self, version=of.version, url=of.url, sha256=of.sha256, original=None)
 
+    @property
+    def filename(self) -> str:
+        """Name its file as its address does, or as indexes do; with a `*` where the lock does not say what it is."""
+        if self.url:
+            return unquote(self.url.partition("#")[0].rpartition("/")[2])
+        kind, begin = self.why.rpartition(" · ")[2], f"{self.name.replace('-', '_')}-{self.version}"
+        if kind == "sdist":
+            return f"{begin}.tar.gz"
+        return f"{begin}-{kind.removeprefix('wheel ')}.whl" if kind.startswith("wheel ") else f"{begin}*"
+
     def __str__(self) -> str:
         pin = f"{self.name} @ {self.url}" if self.url else f"{self.name}=={self.version}"
         return f"{pin} --hash=sha256:{self.sha256}" + (f" # {self.why}" if self.why else "")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
-from urllib.parse import unquote
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
@@ -220,10 +219,5 @@ def _places(package: LockedPackage) -> list[str]:
 
 def wheel_tags(package: LockedPackage) -> str | None:
     """Give the tags of the wheel that was chosen, as in its filename; None for an sdist, or where nothing says it."""
-    if package.url:
-        filename = unquote(package.url.partition("#")[0].rpartition("/")[2])
-        return "-".join(filename.removesuffix(".whl").split("-")[-3:]) if filename.endswith(".whl") else None
-    for part in package.why.split(" · "):
-        if found := _KIND.fullmatch(part):
-            return found[1]
-    return None
+    filename = package.filename
+    return "-".join(filename.removesuffix(".whl").split("-")[-3:]) if filename.endswith(".whl") else None
