@@ -281,6 +281,26 @@ def test_update_all_wants_no_app(face: Face) -> None:
     assert json.loads(face("update", "--all", "--json").stdout)["data"] == {"apps": []}
 
 
+def test_plan_says_offline_that_packages_are_not_here(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> list[str]:
+        return list(json.loads(face("plan", "mini", "--json").stdout)["data"]["warnings"])
+
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", (tmp_path / "nothing").as_uri())
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cold"))
+    monkeypatch.setenv("UV_FIND_LINKS", str(locked.wheels))
+    assert told() == []
+    (locked.wheels / "beta-1.5-py3-none-any.whl").unlink()
+    (warning,) = told()
+    assert warning == (
+        "not all packages are on this machine, and UV_OFFLINE is set: install needs the network, "
+        "a folder with them that UV_FIND_LINKS names, or a bundle (--from)"
+    )
+    assert face("plan", "mini").returncode == 0
+
+
 def test_plan_asks_how_large_the_packages_are_and_info_remembers(
     locked: World, face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:

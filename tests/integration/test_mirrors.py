@@ -196,6 +196,20 @@ def test_damaged_file_of_a_folder_is_named(
     assert "replace it where UV_FIND_LINKS or the index has it, and run the same command again\n" in said
 
 
+def test_other_bytes_under_the_name_of_a_wheel_are_named(
+    world: World, asked: Request, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    _written(asked)
+    wrong = next(world.wheels.glob("beta-1.5*"))
+    shutil.copy(next(world.wheels.glob("alpha-1.0*")), wrong)
+    env = {"UV_CACHE_DIR": str(tmp_path / "cold"), "UV_FIND_LINKS": str(world.wheels), "UV_OFFLINE": "1"}
+    done = patchlock("install", "mini", env=env | {"UV_DEFAULT_INDEX": (tmp_path / "nothing").as_uri()})
+    assert done.returncode == 1
+    said = done.stderr.partition("error")[2]
+    assert said.startswith("[hash-mismatch]: beta==1.5 is not the file that the lock names, and nothing of it was ")
+    assert said.endswith(f"; replace {wrong}, which is another file, and run the same command again\n")
+
+
 def test_files_of_its_own_lock_that_a_mirror_lacks_are_named_with_their_python(
     world: World, asked: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +227,7 @@ def test_files_of_its_own_lock_that_a_mirror_lacks_are_named_with_their_python(
     pythons = ("3.11", "3.12", "3.13", "3.14")
     assert str(caught.value).startswith(
         f"the package index does not have files of patchlock's own lock ({world.env['UV_DEFAULT_INDEX']}); "
-        "complete the mirror, or name an index that has them with UV_DEFAULT_INDEX\n"
+        "complete the mirror, or name an index that has them with UV_DEFAULT_INDEX or a folder with UV_FIND_LINKS\n"
     )
     assert caught.value.evidence == (
         *(f"gamma 2.0, for Python {one}" for one in pythons[:2]),

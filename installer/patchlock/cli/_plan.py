@@ -88,6 +88,7 @@ def plan_command(
     error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
     told = [*([made.newer_files] if made.newer_files else []), *warnings(made.patched)]
     told += idle_requirements(made.app, made.commit, made.patched.outcomes)
+    told += [] if nothing or simulated else _absent(made, request)
     if as_json:
         data = {
             "app": made.app.name,
@@ -188,6 +189,18 @@ def _packages(made: Plan, request: Request, *, is_done: bool) -> list[tuple[str,
             if made.platform.name in o.platforms
         ),
     ]
+
+
+def _absent(made: Plan, request: Request) -> list[str]:
+    """Say that an install would not find all packages, where the network is switched off."""
+    from patchlock.core import uv
+    from patchlock.environments import fill
+
+    told = (
+        "not all packages are on this machine, and UV_OFFLINE is set: install needs the network, a folder with them "
+        "that UV_FIND_LINKS names, or a bundle (--from)"
+    )
+    return [told] if not uv.is_online() and fill.needs_network(made.lock, made.platform, request.cache) else []
 
 
 def _size(made: Plan, request: Request) -> PackageSize | None:

@@ -245,7 +245,8 @@ def tool_files(request: Request, lock: Path, progress: Progress) -> dict[str, Pa
         raise DownloadError(
             "the package index does not have files of patchlock's own lock",
             where=without_secrets(index_client.address()),
-            remedy="complete the mirror, or name an index that has them with UV_DEFAULT_INDEX",
+            remedy="complete the mirror, or name an index that has them with UV_DEFAULT_INDEX or a folder with "
+            "UV_FIND_LINKS",
             evidence=lacking,
         )
     got = fetching.fetch(tuple(found.values()), request.cache, _tell(progress))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from patchlock.model.errors import (
     PatchlockError,
     UnsatisfiableError,
 )
+from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock, LockedPackage
 
 if TYPE_CHECKING:
@@ -77,8 +79,17 @@ class _Filling:
                 afresh=self.afresh,
             )
         except HashMismatchError as error:
+            if wrong := self._other_bytes(error):
+                error.remedy = f"replace {wrong}, which is another file, and run the same command again"
             where = f"{self.locked}: {error.where}"
             raise HashMismatchError(error.what, where=where, remedy=error.remedy) from error
+
+    def _other_bytes(self, error: HashMismatchError) -> Path | None:
+        """Find the file that uv took, where a folder of this machine has it."""
+        from patchlock.distributions import mirrors
+
+        asked = [one for one in self.lock.packages if error.found and error.what.startswith(f"{one.name}==")]
+        return mirrors.find_here(asked[0], error.found) if asked else None
 
 
 def fill(
@@ -181,6 +192,25 @@ def _fill(job: _Filling) -> None:
         made = {name: wheel for name, wheel in made.items() if wheel.path.is_file()}
         _with_what_is_missing(job, {**_kept(lock.packages, request.cache), **made})
     _initial_check.require_inside(job.folder)
+
+
+def needs_network(lock: Lock, platform: Platform, cache: Path) -> bool:
+    """Say whether something of a lock is on this machine nowhere, and has to be fetched; asks no network.
+
+    Args:
+        lock: which.
+        platform: that it is for.
+        cache: patchlock's.
+    """
+    from patchlock.distributions import mirrors
+
+    kept = _kept(lock.packages, cache)
+    absent = [one.upstream for one in lock.packages if one.name not in kept and one.why.rpartition(" · ")[2] != "sdist"]
+    absent = [one for one in absent if wheelhouse.find(cache, one.sha256) is None]
+    python = ("--target", ".", "--python-version", lock.provenance.python, "--python-platform", platform.uv)
+    with tempfile.TemporaryDirectory(prefix="patchlock-uncached-") as folder:
+        missing = uv.uncached(absent, Path(folder), *python)
+    return any(not mirrors.files_here(one) for one in absent if one.name in missing)
 
 
 def _kept(packages: Iterable[LockedPackage], cache: Path) -> dict[NormalizedName, LocalWheel]:
