@@ -372,7 +372,10 @@ paths = ["app.py"]
 pattern = "None"
 replacement = "7861"
 expect = { sites = 1, exact = true }
-ensure = [{ check = "has-expression", expression = "port(7861)" }]
+ensure = [
+    { check = "has-expression", expression = "port(7861)" },
+    { check = "lacks", text = "None" },
+]
 """
 
 

@@ -141,9 +141,14 @@ def _made(patches: Sequence[Patch], path: PurePosixPath, data: bytes, evaluator:
 
 
 def _as_diff(patch: Patch, path: PurePosixPath, before: bytes, after: bytes) -> Patch | None:
+    """Write a patch anew as a diff; None where there is no line by which its place is known.
+
+    A patch of one place alone promises nothing of newer code, in which what it replaces may stand elsewhere.
+    """
     fields: dict[str, object] = {"diff": outcomes.diff([FileChange(path=path, before=before, after=after)])}
     try:
         op = OPS["unified-diff"](**fields)
-    except ValueError:  # there is no line by which the place is known
+    except ValueError:
         return None
-    return dataclasses.replace(patch, op=op, literal=(), expect=Expect())
+    ensures = () if patch.expect.exact else patch.ensures
+    return dataclasses.replace(patch, op=op, literal=(), expect=Expect(), ensures=ensures)
