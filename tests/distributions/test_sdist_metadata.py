@@ -125,6 +125,14 @@ def test_file_that_says_what_is_required(files: dict[str, str], told_by: str, re
         ),
         (
             {
+                "setup": "try:\n    from numpy import get_include\n    from numpy.distutils import misc_util\nexcept ImportError:\n    print('install numpy')\n    sys.exit(1)\n"
+                "try:\n    import cffi\nexcept ImportError as e:\n    raise RuntimeError('install cffi') from e\nsetup()"
+            },
+            ["setuptools>=40.8.0", "wheel", "numpy", "setuptools<74", "cffi"],
+            "",
+        ),
+        (
+            {
                 "pyproject": '[build-system]\nrequires = ["setuptools", "wheel", "oldest-supported-numpy"]\n'
                 'build-backend = "setuptools.build_meta"',
                 "setup": "import numpy\nsetup()",

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Patchlock
-from miniature import World, lock_here
-from sdists import ask, in_tree, info, legacy, made, maker, offer, sdist
+from miniature import World, lock_here, wheel
+from sdists import ask, in_tree, info, legacy, made, maker, offer, sdist, setuptools
 
 from patchlock import cli
 from patchlock.core import uv
@@ -134,6 +134,51 @@ def test_what_builds_an_sdist_is_pinned_beside_the_lock_and_used(
     assert list((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/delta.py"))
 
 
+@pytest.fixture(
+    params=["", '[build-system]\nrequires = ["setuptools"]\n'], ids=["no pyproject.toml", "one that lacks it"]
+)
+def old(world: World, tmp_path: Path, request: pytest.FixtureRequest) -> World:
+    """A world whose app needs delta, whose `setup.py` imports what nothing of the sdist asks for, as old ones do."""
+    files = {"PKG-INFO": info("delta"), "setup.py": "import numpy\nfrom setuptools import setup\nsetup(name='delta')\n"}
+    files |= {"pyproject.toml": request.param} if request.param else {}
+    tools = [wheel(world.wheels, "numpy", "1.0"), wheel(world.wheels, "wheel", "0.1"), setuptools(world.wheels)]
+    offer(world, *tools, sdist(tmp_path / "sdists", "delta", "1.0", files))
+    with pytest.raises(MetadataMissingError) as caught:
+        relock.resolve(ask(world, b"alpha==9.0\nbeta\ndelta\n", tmp_path, _rules("delta")), Kept())
+    table = "\n".join(caught.value.evidence)
+    ask(world, b"alpha==9.0\nbeta\ndelta\n", tmp_path, _rules("delta") + table)
+    return world
+
+
+def test_build_has_what_its_table_names_and_the_sdist_does_not(
+    old: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert cli.main(lock_here()) == 0
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/delta.py"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an image holds Linux")
+def test_build_in_an_image_has_what_its_table_names(
+    old: World, patchlock: Patchlock, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(lock_here()) == 0
+    image = _image(old, patchlock, capsys, tmp_path)
+    assert list(image.glob("environment/lib/python*/site-packages/delta.py"))
+
+
+def _image(world: World, patchlock: Patchlock, capsys: pytest.CaptureFixture[str], folder: Path) -> Path:
+    """Do in a folder what the Dockerfile of the locked app says."""
+    capsys.readouterr()
+    assert cli.main(["export", "mini", "--format", "dockerfile"]) == 0
+    text, image = capsys.readouterr().out, folder / "image"
+    env = patchlock.env({"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
+    del env["PATCHLOCK_CATALOGUE"], env["PYTHONPATH"]
+    _replay(text, world.catalogue, image, env)
+    return image
+
+
 def _replay(dockerfile: str, context: Path, image: Path, env: dict[str, str]) -> None:
     """Do what the two stages of a Dockerfile that make something do, in a folder; its tools are those of the tests."""
     tools = image / "tools" / "bin"
@@ -164,12 +209,7 @@ def test_steps_of_the_dockerfile_build_an_sdist_from_its_pins(
     built: World, patchlock: Patchlock, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert cli.main(lock_here()) == 0
-    capsys.readouterr()
-    assert cli.main(["export", "mini", "--format", "dockerfile"]) == 0
-    text, image = capsys.readouterr().out, tmp_path / "image"
-    env = patchlock.env({"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
-    del env["PATCHLOCK_CATALOGUE"], env["PYTHONPATH"]
-    _replay(text, built.catalogue, image, env)
+    image = _image(built, patchlock, capsys, tmp_path)
     assert list(image.glob("environment/lib/python*/site-packages/delta.py"))
     assert b'"cpu"' in (image / "app" / "app.py").read_bytes()
 

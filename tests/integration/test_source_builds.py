@@ -148,6 +148,12 @@ FAILURES = {
         "the build of delta 1.0 failed",
         "error: unknown type name",
     ),
+    "library": (
+        {"early": "import subprocess; subprocess.run(['cc', '-shared', '-o', 'x.so', '-lnowhere'], check=True)"},
+        BuildError,
+        "it links with the C library nowhere: install that with its headers (on Debian most often libnowhere-dev)",
+        "cannot find -lnowhere",
+    ),
     "network": (
         {"early": "import urllib.request; urllib.request.urlopen('http://127.0.0.2:8/x')"},
         BuildError,

@@ -76,6 +76,14 @@ def maker(folder: Path) -> Path:
     return wheel(folder, "maker", "1.0", files={"maker.py": MAKER.replace("{mark}", "pass")})
 
 
+def setuptools(folder: Path) -> Path:
+    """Build a wheel of setuptools that runs an sdist's `setup.py`, and takes nothing from it."""
+    backend = MAKER.replace("{mark}", "exec(open('setup.py').read())")
+    legacy = "class __legacy__:\n    build_wheel = staticmethod(build_wheel)\n"
+    files = {"setuptools/__init__.py": "def setup(**_): pass\n", "setuptools/build_meta.py": backend + legacy}
+    return wheel(folder, "setuptools", "80.0", files=files)
+
+
 def offer(world: World, *files: Path) -> None:
     """Put files into the index of a world."""
     root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))

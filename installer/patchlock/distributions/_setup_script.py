@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _SETUP = ("setup", "setuptools.setup")
 _SETUP_REQUIRES = "setup_requires"
@@ -16,6 +16,7 @@ _HELPERS = {
     "Cython": "cython",
     "cffi": "cffi",
     "numpy": "numpy",
+    "numpy.distutils": "setuptools<74",  # 75.9 to 77.0 fail with numpy 2.2.3; 74.0 removed distutils.msvccompiler
     "packaging": "packaging",
     "pkg_resources": "setuptools<82",  # the first that has no pkg_resources
     "pybind11": "pybind11",
@@ -25,6 +26,7 @@ _HELPERS = {
 }
 """Modules that a `setup.py` imports to build with → what brings them. Without torch: an extension has to be built
 against the torch of the lock, and not against any."""
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 _CHANGES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault"})
 
 
@@ -49,19 +51,27 @@ def asks_for(script: ast.Module) -> tuple[str, ...] | None:
 
 def imports(script: ast.Module) -> tuple[str, ...]:
     """Name what the script imports at its top to build with, as requirements; what it can do without is left out."""
-    roots = dict.fromkeys(_imported(script))
-    return tuple(_HELPERS[root] for root in roots if root in _HELPERS)
+    parts = [module.split(".") for module in _imported(script.body)]
+    names = (".".join(part[:length]) for part in parts for length in range(1, len(part) + 1))
+    return tuple(dict.fromkeys(_HELPERS[name] for name in names if name in _HELPERS))
 
 
-def _imported(script: ast.Module) -> Iterator[str]:
-    for statement in script.body:
+def _imported(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    for statement in statements:
         match statement:
             case ast.Import(names=names):
-                yield from (name.name.partition(".")[0] for name in names)
+                yield from (name.name for name in names)
             case ast.ImportFrom(module=str(module), level=0):
-                yield module.partition(".")[0]
+                yield module
+            case ast.Try(body=body, handlers=handlers) if all(map(_ends_the_build, handlers)):
+                yield from _imported(body)
             case _:
                 pass
+
+
+def _ends_the_build(handler: ast.ExceptHandler) -> bool:
+    called = (ast.unparse(node.func) for node in ast.walk(handler) if isinstance(node, ast.Call))
+    return any(isinstance(node, ast.Raise) for node in ast.walk(handler)) or not _EXITS.isdisjoint(called)
 
 
 def _strings(node: ast.expr, script: ast.Module, seen: tuple[str, ...]) -> list[str] | None:

@@ -80,14 +80,8 @@ def build_constraints_of(
     Raises:
         PatchlockError: as `resolve`.
     """
-    metadata = stated(packages, rules)
+    metadata = rules.of_builds(packages)
     return render(resolve(metadata, others, target, prefetched), command) if metadata or others else ""
-
-
-def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadata, ...]:
-    """Give what is written down of each sdist of a lock that will be built."""
-    built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
-    return tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
 
 
 def resolve(

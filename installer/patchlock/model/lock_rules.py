@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
@@ -15,6 +16,9 @@ from patchlock.model.origins import Origin
 from patchlock.model.platforms import PlatformNames
 from patchlock.model.policy import EXCUSABLE
 from patchlock.model.table_fields import Filled, OneOf, Parsed, ProfileNames
+
+if TYPE_CHECKING:
+    from patchlock.model.lockfile import LockedPackage
 
 WITHOUT_PYPROJECT = ("setuptools>=40.8.0", "wheel")
 """What the build of an sdist requires that has no `pyproject.toml`.
@@ -174,3 +178,8 @@ class LockRules:
     def source_builds(self) -> tuple[NormalizedName, ...]:
         """Name the distributions that may be built, sorted, each once."""
         return tuple(sorted({name for build in self.builds for name in build.names}))
+
+    def of_builds(self, packages: Iterable[LockedPackage]) -> tuple[Metadata, ...]:
+        """Give what is written down of each sdist of a lock that will be built."""
+        built = {(package.name, package.version) for package in packages if package.name in self.source_builds}
+        return tuple(rule for rule in self.metadata if (rule.name, rule.version) in built)

@@ -33,6 +33,8 @@ _NO_PROGRAM = re.compile(
 )
 _NOT_PINNED = re.compile(r"Because ([A-Za-z0-9._-]+) was not found in the provided package locations")
 _NO_HEADER = re.compile(r"Python\.h: No such file")
+_NO_LIBRARY = re.compile(r"(?:cannot find|library not found for) -l([\w.+-]+)|ld: library '([^']+)' not found")
+"""Source: GNU ld, ldmain.c; Apple's ld64 and its successor."""
 
 
 def variables(folder: Path, recipe: Mapping[str, str], jobs: Jobs) -> dict[str, str]:
@@ -144,4 +146,10 @@ def _named(
         remedy = "a build has no network: what it wants must be in its source, or pinned as a build requirement"
     elif _NO_HEADER.search(words):
         remedy = "install the headers of Python: sudo apt-get install python3-dev"
+    elif found := _NO_LIBRARY.search(words):
+        library = (found[1] or found[2]).rstrip(".:")
+        remedy = (
+            f"it links with the C library {library}: install that with its headers (on Debian most often "
+            f"lib{library}-dev) and run the same command again"
+        )
     return BuildError(f"{what} failed", where=str(log), remedy=remedy, evidence=last)

@@ -17,7 +17,7 @@ from patchlock.core import atomic_files, uv
 from patchlock.distributions import wheelhouse, wheels
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
 from patchlock.environments import venv
-from patchlock.environments.builds import _context, _records, _sandbox, _store
+from patchlock.environments.builds import _build_system, _context, _records, _sandbox, _store
 from patchlock.environments.builds._context import BuildContext, Pins
 from patchlock.environments.builds._records import BuildInputs, BuildRecord
 from patchlock.environments.builds._tools import compilers, identify, require
@@ -190,6 +190,8 @@ def _build(
     source = sdist_unpacking.unpack(archive, work / "source", links=bool(recipe and recipe.archive))
     if recipe and recipe.patches:
         _patch(recipe, source)
+    known = rules_of(shop.request).of_builds([package])
+    _build_system.add_requirements(source, [required for one in known for required in one.build])
     (work / "build.txt").write_text("".join(f"{pin}\n" for pin in shop.pins.values()), encoding="utf-8")
     _sandbox.run(
         *(str(uv.find()), "build", "--wheel", "--force-pep517", "--no-config", "--offline", "--no-index", "-v"),

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.model import build_constraints, telemetry
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName
+
+from patchlock.model import build_constraints, telemetry, toml_text
 from patchlock.model.addresses import without_secrets
 from patchlock.model.app import App, EmbeddedUpstream, joined_ref
 from patchlock.model.errors import RefusedError
@@ -40,12 +43,16 @@ _WITH_GIT = "python:3.11"
 """The same where nothing can be installed: it has git and compilers."""
 _PIP = "--no-cache-dir --disable-pip-version-check --no-deps --require-hashes --only-binary :all:"
 _UV = (
-    "--no-config --no-cache --compile-bytecode --require-hashes --python /environment/bin/python --only-binary :all:",
+    "--no-cache --compile-bytecode --require-hashes --python /environment/bin/python --only-binary :all:",
     "--require-build-hashes --preview-features build-dependency-hashes",
 )
 """As `patchlock install` calls it, and compiled: who runs the app may not write there."""
+Builds = Mapping[NormalizedName, Sequence[Requirement]]
+"""Distribution → what its build requires."""
 _LOCK = "/lock.txt"
 _BUILD = "/lock.build.txt"
+_CONFIG = "/lock.uv.toml"
+"""What builds require, also what an sdist itself does not ask for; pins alone install nothing."""
 _WHEELS = "/wheels"
 """What the lock has as we patch it."""
 
@@ -87,6 +94,8 @@ def document(
     require_linux(platform)
     target = _PLATFORM[platform.machine]
     sdists = [package.name for package in lock.packages if package.why.endswith("sdist")]
+    rules = profile.rules + app.rules.of(profile.name)
+    builds = {one.name: one.build for one in rules.of_builds(lock.packages) if one.build}
     python = [_python_check(lock.provenance.python)] if base else []
     # Where nothing can be installed, the image that has compilers builds.
     builder = base or f"python:{profile.python}" + ("" if sdists and bundle else "-slim")
@@ -98,9 +107,10 @@ def document(
     image = _image(app, profile, base, target, packages)
     if bundle is not None:
         source = _source_of_bundle(app, profile, lock, sha256, bundle, target)
-        return "\n".join([head, source, _environment_of_bundle(lock, sdists, builder, target, python), image])
+        return "\n".join([head, source, _environment_of_bundle(lock, sdists, builds, builder, target, python), image])
     copied = _copied(file, sha256, lock)
-    environment = _environment(copied, sdists, base, target, python, is_patched=bool(patch_commands(lock.packages)))
+    is_patched = bool(patch_commands(lock.packages))
+    environment = _environment(copied, sdists, builds, base, target, python, is_patched=is_patched)
     return "\n".join([head, _source(app, profile, platform, lock, file, target), environment, image])
 
 
@@ -246,6 +256,7 @@ def _copied(file: str, sha256: Sha256, lock: Lock) -> Mapping[str, tuple[str, st
 def _environment(
     copied: Mapping[str, tuple[str, str]],
     sdists: Sequence[str],
+    builds: Builds,
     base: str,
     target: str,
     python: Sequence[str],
@@ -259,7 +270,8 @@ def _environment(
     ]
     if sdists:
         lines += [f"# Compilers, as {', '.join(sdists)} may have C in them.", _apt("build-essential")]
-    options = [*_UV, *(f"--no-binary {name}" for name in sdists)]
+    configured, config = _configuration(builds)
+    options = [config, *_UV, *(f"--no-binary {name}" for name in sdists)]
     options += [f"--build-constraints {_BUILD}"] if _BUILD in copied else []
     options += [f"--find-links {_WHEELS}"] if is_patched else []
     lines += [
@@ -270,6 +282,7 @@ def _environment(
             *python,
             *(f'echo "{sha256}  {path}" | sha256sum --check --status' for path, (_, sha256) in copied.items()),
             "python -m venv --without-pip /environment",
+            *configured,
             f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}",
         ),
     ]
@@ -308,8 +321,12 @@ def _source_of_bundle(app: App, profile: Profile, lock: Lock, sha256: Sha256, bu
     return "\n".join(lines) + "\n"
 
 
-def _environment_of_bundle(lock: Lock, sdists: Sequence[str], base: str, target: str, python: Sequence[str]) -> str:
-    options = [*_UV, *(f"--no-binary {name}" for name in sdists), "--offline --no-index", f"--find-links {_WHEELS}"]
+def _environment_of_bundle(
+    lock: Lock, sdists: Sequence[str], builds: Builds, base: str, target: str, python: Sequence[str]
+) -> str:
+    configured, config = _configuration(builds)
+    options = [config, *_UV, *(f"--no-binary {name}" for name in sdists)]
+    options += ["--offline --no-index", f"--find-links {_WHEELS}"]
     options += [f"--build-constraints {_BUILD}"] if lock.provenance.build_constraints else []
     lines = [
         "# The environment: what the lock names, and nothing else; uv, from the tools above, stays outside.",
@@ -320,10 +337,20 @@ def _environment_of_bundle(lock: Lock, sdists: Sequence[str], base: str, target:
         _offline(
             *python,
             "python -m venv --without-pip /environment",
+            *configured,
             f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}",
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _configuration(builds: Builds) -> tuple[Sequence[str], str]:
+    """Give the commands that write uv's configuration, and the option that names it."""
+    if not builds:
+        return (), "--no-config"
+    text = toml_text.render({"extra-build-dependencies": builds})
+    written = f"printf '%s\\n' {shlex.join(text.splitlines())} > {_CONFIG}"
+    return (written,), f"--config-file {_CONFIG} --preview-features extra-build-dependencies"
 
 
 def _offline(*commands: str) -> str:
