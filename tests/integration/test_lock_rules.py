@@ -97,13 +97,19 @@ def test_sdist_that_keeps_a_final_release_away_is_named(richer: World, patchlock
     (richer.upstream / "requirements.txt").write_bytes(b"alpha==9.0\ntheta\n")
     richer.name_commit(tmp_path)
     told = (
-        "a pre-release is taken: theta {}, as kappa 4.9.3 has no wheel that fits, only an sdist; for a final one, "
-        "allow its build with a [[build]] table in patches/mini/app.toml\n"
+        "a pre-release is taken, theta {}, although there is 1.0: that requires kappa 4.9.3, which has no wheel that "
+        "fits, only an sdist; for a final one, allow its build with a [[build]] table in patches/mini/app.toml\n"
     )
     assert told.format("1.1.dev1") in patchlock(*lock_here()).stderr
     early = wheel(richer.wheels, "theta", "1.2.dev1")
     index(root, [final, early, made[-1], wheel(richer.wheels, "kappa", "4.9.1", tag="cp27-cp27m-win32")])  # for others
     assert told.format("1.2.dev1") in patchlock(*lock_here()).stderr
+    index(root, [wheel(richer.wheels, "iota", "0.3.dev1"), sdists.sdist(richer.wheels, "iota", "0.2", {})])
+    (richer.upstream / "requirements.txt").write_bytes(b"alpha==9.0\niota\n")
+    richer.name_commit(tmp_path)
+    said = patchlock(*lock_here()).stderr
+    assert "a pre-release is taken, iota 0.3.dev1, although there is 0.2, which has no wheel that fits, only an" in said
+    assert "no final version fits" not in said
 
 
 def test_older_version_whose_newer_one_is_or_requires_an_sdist_is_told(

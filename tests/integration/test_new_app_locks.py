@@ -712,6 +712,23 @@ def test_build_is_that_of_the_requirement_without_a_wheel_that_keeps_a_newer_ver
     assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
+def test_build_comes_before_a_pre_release(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [
+        miniature.wheel(tmp_path / "files", "clock", "2.0", requires=("hands==4.9.*",)),
+        miniature.wheel(tmp_path / "files", "clock", "2.1.dev3", requires=("hands==4.11.*",)),
+        miniature.wheel(tmp_path / "files", "hands", "4.11.0"),
+        sdists.sdist(tmp_path / "files", "hands", "4.9.3", sdists.made("hands", "4.9.3")),
+        sdists.maker(tmp_path / "files"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert json.loads(answer.stdout)["data"]["lock"]["edits"] == ["[[build]] of hands 4.9.3"]
+    assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
 def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -413,7 +413,7 @@ def _lost(
         lines.append(f"{found.younger} {late} after the cut-off, {cut_off}")
     if found.elsewhere is not None:
         lines.append(f"{found.elsewhere} has wheels, and none for {here}")
-    if found.unmet is not None and (found.held_back is None or found.held_back.newer != found.unmet):
+    if found.unmet is not None and (found.held_back is None or found.held_back.better != found.unmet):
         listed = ", ".join(f"{name} {version}" for name, version in found.unmet_builds)
         lacking = f"{listed}, which has none" if listed else "something that has none"
         lines.append(f"{found.unmet} has a wheel for {here}, but requires {lacking}")

@@ -9,7 +9,7 @@ import datetime
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ from patchlock.locks import (
     _resolver_input,
     wheel_choice,
 )
-from patchlock.locks._rules import built_here, enforce_policy, missing_wheels, only_built, requirements_of, takeable
+from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of, takeable
 from patchlock.locks.reasons import spelled_out
 from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model import build_constraints
@@ -76,7 +76,6 @@ def resolve(order: ResolutionInputs) -> Lock:
             error.where = error.where or _asked_at(order, error.what)
             raise
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
-        builds = _builds_for_finals(order, answer, folder)
         idle = _idle_exclusions(order)
     _direct_files.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _dependents(found.log, answer))
@@ -85,6 +84,8 @@ def resolve(order: ResolutionInputs) -> Lock:
         raise _nothing_asked(order, not_covered)
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     older = _older_versions.find(order, packages, found.log)
+    held_back = [one.package for one in older]
+    early = [one for one in _older_versions.unasked_pre_releases(order, packages) if one not in held_back]
     asked, environment = requirements_of(order), markers(order)
     gaps = (
         *_record_gaps.beyond_the_cut_off(order, packages, asked, environment),
@@ -116,45 +117,16 @@ def resolve(order: ResolutionInputs) -> Lock:
         notices=(
             *(f"not covered: {one}" for one in not_covered),
             *order.asked.excluding(order.profile.python),
-            *_pre_releases(order, packages, builds),
+            *(
+                f"no final version fits, and a pre-release is taken: {one.name} {one.version}; "
+                "look whether the app works with it"
+                for one in early
+            ),
             *(one.told(str(order.app.origin.file)) for one in older),
             *notices,
             *gaps,
         ),
     )
-
-
-def _builds_for_finals(
-    order: ResolutionInputs, answer: Pylock, folder: Path
-) -> tuple[tuple[NormalizedName, Version], ...]:
-    """Name the sdists without which pre-releases are taken that nobody asks for, as uv does without these."""
-    if ("--pre", "") in order.asked.options or not any(
-        one.version and one.version.is_prerelease for one in answer.packages
-    ):
-        return ()
-    try:
-        _resolver.ask(folder, "--prerelease", "explicit")
-    except UnsatisfiableError as error:
-        words = "\n".join(map(str, (error.what, *error.evidence)))
-        return (*only_built(order, words), *built_here(order, words))
-    return ()
-
-
-def _pre_releases(
-    order: ResolutionInputs, packages: Iterable[LockedPackage], builds: Iterable[tuple[NormalizedName, Version]]
-) -> tuple[str, ...]:
-    """Name the pre-releases that nobody asks for: uv takes one where no final version fits, so without a wheel."""
-    rules = (*order.rules.constraints, *order.rules.overrides)
-    asked = [*requirements_of(order), *(rule.requirement for rule in rules)]
-    wanted = {canonicalize_name(one.name) for one in asked if one.specifier.prereleases}
-    found = [f"{one.name} {one.version}" for one in packages if one.version.is_prerelease and one.name not in wanted]
-    if not found or ("--pre", "") in order.asked.options:
-        return ()
-    told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
-    if listed := ", ".join(f"{name} {version}" for name, version in builds):
-        told += f", as {listed} has no wheel that fits, only an sdist"
-        return (f"{told}; for a final one, allow its build with a [[build]] table in {order.app.origin.file}",)
-    return (f"{told}; look whether the app works with it",)
 
 
 def _nothing_asked(order: ResolutionInputs, not_covered: tuple[str, ...]) -> RequirementsError:

@@ -239,10 +239,7 @@ def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
     wanted, offered = _in_time(order, *_doubtful(order, words))
     for name, files in offered.items():
         offered[name] = tuple(
-            one
-            for one in files
-            if not one.filename.endswith("-none-any.whl")
-            or wheel_choice.best_wheel([one.filename], order.platform, order.profile)
+            one for one in files if not one.filename.endswith("-none-any.whl") or _fits(one.filename, order)
         )
     alone = only_sdists(wanted, offered)
     # uv also says it of versions between wheels that it cannot take for want of one of these.
@@ -265,13 +262,29 @@ def read_range(name: str, bound: str) -> Requirement | None:
 
 
 def sdists_alone(
-    order: ResolutionInputs, requirements: list[Requirement]
+    order: ResolutionInputs, requirements: list[Requirement], *, for_final: bool = False
 ) -> tuple[tuple[NormalizedName, Version], ...]:
-    """Name what requirements allow as sdists alone, and that may not be built, with the newest version of each."""
+    """Name what requirements allow as sdists alone, and that may not be built, with the newest version of each.
+
+    Where a final version is wanted, wheels for other machines and those of pre-releases are none.
+    """
     from patchlock.distributions import index_client
 
     names = {canonicalize_name(one.name) for one in requirements} - _not_asked(order)
-    return only_sdists(*_in_time(order, requirements, index_client.offered(names)))
+    wanted, offered = _in_time(order, requirements, index_client.offered(names))
+    if for_final:
+        kept = {name: [one for one in files if _fits(one.filename, order)] for name, files in offered.items()}
+        offered = {name: tuple(one for one in files if not _is_early(one.filename)) for name, files in kept.items()}
+    return only_sdists(wanted, offered)
+
+
+def _fits(filename: str, order: ResolutionInputs) -> bool:
+    is_wheel = filename.endswith(".whl")
+    return not is_wheel or wheel_choice.best_wheel([filename], order.platform, order.profile) is not None
+
+
+def _is_early(filename: str) -> bool:
+    return filename.endswith(".whl") and parse_wheel_filename(filename)[1].is_prerelease
 
 
 def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
