@@ -47,6 +47,11 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ('hf_hub_download("owner/name", f"{voice}.pt")', "owner/name/{voice}.pt"),
         ('torch.hub.load_state_dict_from_url("https://host.test/w/x.pth")', "https://host.test/w/x.pth"),
         ('AutoTokenizer.from_pretrained("roberta-base")', "roberta-base"),
+        ('os.system(f"wget https://huggingface.co/o/n/resolve/main/x.th -O " + where)', "o/n/x.th"),
+        ('os.system(f"wget https://host.test/w/{name}.tar -O x")', "https://host.test/w/{name}.tar"),
+        ('subprocess.run(["curl", "-L", "https://host.test/x.th", "-o", path])', "https://host.test/x.th"),
+        ('nltk.download("punkt")', "nltk:punkt"),
+        ('nltk.download(["punkt", "words"])', "nltk:punkt, words"),
         ('AutoTokenizer.from_pretrained("xlm-roberta-large-finetuned")', "xlm-roberta-large-finetuned"),
     ],
 )
@@ -73,6 +78,9 @@ def test_what_the_code_names_is_found(code: str, name: str) -> None:
         'print("https://example.com/page.html")',
         'URLS = {"x": "hf://owner/name/x.pt"}\ndef f(name):\n    assert name in URLS',
         'AutoModel.from_pretrained("owner/name',
+        'os.system("echo see https://host.test/x.th")',
+        'os.system("wget --version")',
+        'print("wget https://huggingface.co/o/n/resolve/main/x.th")',
     ],
 )
 def test_what_is_no_download_is_not(code: str) -> None:

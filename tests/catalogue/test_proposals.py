@@ -85,13 +85,16 @@ def test_what_a_container_installs_is_named_without_tools() -> None:
 def test_what_the_readme_installs_with_pip_is_named() -> None:
     text = (
         "# Voice\n```bash\npip install -U voice[gpu]==2 onnxruntime\n$ python -m pip install ./x-1.whl voice\n```\n"
-        "## Optional: faster\n```bash\npip install vllm==0.2.7\n```\n"
+        "## Optional: faster\n```bash\npip install vllm==0.2.7\n"
+        "pip install -e git+https://example.org/o/codec.git@c5157b5#egg=our-codec git+https://example.org/o/hands\n```\n"
     )
     found = documents.pip_packages(tree({"README.md": text, "docs/more.md": "`pip install clock`"}))
     assert [(str(one.requirement), one.found.line, one.is_optional) for one in found.values()] == [
         ("voice[gpu]==2", 3, False),
         ("onnxruntime", 3, False),
         ("vllm==0.2.7", 8, True),
+        ("our-codec @ git+https://example.org/o/codec.git@c5157b5", 9, True),
+        ("hands @ git+https://example.org/o/hands", 9, True),
     ]
 
 
@@ -214,6 +217,7 @@ def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wan
         pytest.param('subprocess.run(["ffmpeg", "-i", x])', 3, False, id="use"),
         pytest.param('words = ["/usr/bin/ffmpeg", x]\n    Popen(words)', 3, False, id="words-of-their-own"),
         pytest.param('os.system("ffmpeg -i x")', 3, False, id="shell"),
+        pytest.param('os.system(f"ffmpeg -i {x} " + y)', 3, False, id="shell-line-of-parts"),
         pytest.param('run(["ffmpeg", "-version"])', 3, True, id="question-that-nobody-answers"),
         pytest.param(
             'try:\n        run(["ffmpeg", "-version"])\n    except E:\n        raise', 4, True, id="raised-again"
@@ -236,6 +240,14 @@ def test_program_that_the_code_calls_is_needed_and_required_where_the_app_ends_w
         ("b.py", line, is_required),
         ("b.py", line, False),
     ]
+
+
+def test_what_a_page_tells_people_to_download_is_no_need_of_wget() -> None:
+    files = {"README.md": "You need the model: `wget https://host.test/x`\n", "a.py": "import os\n"}
+    assert system_needs.read(tree(files), Imports(tree(files)), {}, ["wget"]) == ()
+    files["a.py"] += "os.system(f'wget https://host.test/x -O {y}')\n"
+    (need,) = system_needs.read(tree(files), Imports(tree(files)), {}, ["wget"])
+    assert (str(need.found.path), need.found.line) == ("a.py", 2)
 
 
 @pytest.mark.parametrize(
@@ -786,6 +798,14 @@ def test_device_that_torch_chooses_is_told_for_rocm(given: str, is_told: bool) -
     (told,) = device_switches.on_cpu_without_cuda(trees, [])
     says = "; on ROCm torch calls its card cuda too, and with that it fails: see which device it is given at a.py:2"
     assert told.endswith(says) is is_told
+
+
+def test_device_is_told_where_the_model_of_that_library_gets_it() -> None:
+    code = "def {}():\n    from {} import load_model\n    return load_model(name, device)\n"
+    trees = Trees(tree({"a.py": code.format("first", "whisper") + code.format("second", "whisperx")}))
+    (told,) = device_switches.on_cpu_without_cuda(trees, [])
+    assert "on the CPU: a.py:5; on ROCm" in told
+    assert told.endswith("is given at a.py:6")
 
 
 @pytest.mark.parametrize(

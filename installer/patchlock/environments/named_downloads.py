@@ -32,4 +32,4 @@ def _size(one: Download) -> int:
         return 0
     if one.repository:
         return _hugging_face.size_of(one.repository, "" if one.is_put_together else one.file, _PATIENCE)
-    return http_ranges.size(one.file) or 0
+    return (http_ranges.size(one.file) or 0) if "://" in one.file else 0

@@ -446,6 +446,9 @@ def _of_other_file(
     return f"{told}, and {draft.requirements.path} does not: {action}" if told else ""
 
 
+_OF_REPOSITORY = ", as a release of the index or an archive with its sha256, as no lock takes a repository"
+
+
 def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:
     """Name what the README installs with pip beside the app, its code imports, and no requirement brings."""
     packages = {path.parent for path in clone.files if path.name == "__init__.py"}
@@ -456,6 +459,7 @@ def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: 
     return tuple(
         f"{one.found.path}:{one.found.line} installs {one.requirement} with pip{', as optional' * one.is_optional}, "
         "which its code imports and no requirement asks for: add it with a patch (add-requirement) if the app needs it"
+        f"{_OF_REPOSITORY if one.requirement.url else ''}"
         for name, one in left.items()
         if name in imported
     )

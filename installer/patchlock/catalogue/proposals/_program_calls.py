@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 from patchlock.catalogue.proposals.findings import Finding, excerpt
 from patchlock.patches.import_graph import Trees
 
-_SHELLS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "getoutput"})
+SHELLS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "getoutput"})
+"""Functions of `os` and `subprocess` that take a command."""
 _PROBES = frozenset({"-version", "--version", "-h", "--help", "-V"})
 _EXITS = frozenset({"exit", "_exit", "quit", "abort"})
 
@@ -41,13 +42,25 @@ def _calls(path: PurePosixPath, module: ast.Module, programs: Collection[str]) -
                 func=ast.Attribute(attr="which") | ast.Name(id="which"), args=[ast.Constant(value=str(first)), *_]
             ):
                 asks = True
-            case ast.Call(func=ast.Attribute(attr=name), args=[ast.Constant(value=str(line)), *_]) if name in _SHELLS:
+            case ast.Call(func=ast.Attribute(attr=name), args=[argument, *_]) if name in SHELLS:
+                line = _begin(argument)
                 first, asks = line.partition(" ")[0], not _PROBES.isdisjoint(line.split())
             case _:
                 continue
         if first.rpartition("/")[2].removesuffix(".exe") in programs:
             place = Finding(path=path, line=node.lineno, text=excerpt(ast.unparse(node)))
             yield ProgramCall(found=place, ends_without=asks and _ends(node, around))
+
+
+def _begin(line: ast.expr) -> str:
+    """Give a text as far as it stands in the code."""
+    match line:
+        case ast.Constant(value=str(text)) | ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+            return text
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mod()):
+            return _begin(left)
+        case _:
+            return ""
 
 
 def _ends(node: ast.AST, around: dict[ast.AST, ast.AST]) -> bool:

@@ -114,10 +114,16 @@ def on_cpu_without_cuda(trees: Trees, come_to: Collection[PurePosixPath]) -> tup
     given: list[str] = []
     for path in sorted(come_to or [path for path in trees.files if not importers.is_no_part(path)]):
         tree = trees.of(path) if any(name.encode() in trees.files[path] for name in _CUDA_OR_CPU) else None
-        for node in ast.walk(tree) if tree is not None else ():
-            place = f"{path}:{getattr(node, 'lineno', 1)}"
-            loaded += [f"{name}, {place}" for name in _CUDA_OR_CPU.intersection(_loaded(node))]
-            given += [place] if _gives_a_device(node) else []
+        for scope in ast.walk(tree) if tree is not None else ():
+            if not isinstance(scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            names: set[str] = set()
+            for node in _own(scope):
+                if (libraries := _CUDA_OR_CPU.intersection(_loaded(node))) and isinstance(node, ast.stmt | ast.expr):
+                    loaded += [f"{name}, {path}:{node.lineno}" for name in libraries]
+                    names.update(_bound(node))
+            calls = (node for node in ast.walk(scope) if isinstance(node, ast.Call))
+            given += [f"{path}:{call.lineno}" for call in calls if _gives_a_device(call, names)]
     if not loaded:
         return ()
     name, _, place = loaded[0].partition(", ")
@@ -126,11 +132,27 @@ def on_cpu_without_cuda(trees: Trees, come_to: Collection[PurePosixPath]) -> tup
     return (f"{what}; without CUDA it computes on the CPU: {place}" + (f"{on_rocm}{given[0]}" if given else ""),)
 
 
-def _gives_a_device(node: ast.AST) -> bool:
-    """Tell whether a model of such a library is given a device that stands nowhere as a word."""
-    if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in CUDA_OR_CPU_MODELS:
+def _own(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """Give the nodes of a scope, without those of the functions in it."""
+    waiting: list[ast.AST] = [*scope.body]
+    for node in waiting:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Name what an import gives a name to."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+
+
+def _gives_a_device(call: ast.Call, names: Collection[str]) -> bool:
+    """Tell whether a model of such a library, imported by these names, gets a device that stands nowhere as a word."""
+    called = ast.unparse(call.func)
+    if called.split(".")[0] not in names or called.rpartition(".")[2] not in CUDA_OR_CPU_MODELS:
         return False
-    devices = [*node.args[1:2], *(one.value for one in node.keywords if one.arg == "device")]
+    devices = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "device")]
     return any(not isinstance(one, ast.Constant) for one in devices)
 
 

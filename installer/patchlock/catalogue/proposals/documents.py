@@ -54,6 +54,10 @@ _TOOLS = re.compile(
 )
 """Packages that say nothing about what an app needs when it runs."""
 _ROOT = PurePosixPath()
+_OF_REPOSITORY = re.compile(
+    r"(?P<address>git\+[a-z]+://[^#]*/(?P<name>[^/@#]+?)(?:\.git)?(?:@[^#]*)?)(?:#(?:.*&)?(?:egg=(?P<egg>[\w.-]+)|.*).*)?"
+)
+"""Source: https://pip.pypa.io/en/stable/topics/vcs-support/"""
 _FOLDER = re.compile(r"(?:cd|pushd|Set-Location|WORKDIR)\s+(?:/d\s+)?[\"']?([^\s\"'&;]+)")
 
 
@@ -138,14 +142,14 @@ class PipPackage:
 
 
 def pip_packages(files: Files) -> dict[NormalizedName, PipPackage]:
-    """List what the README installs with pip by name, with the first place of each."""
+    """List what the README installs with pip by name or from a repository, with the first place of each."""
     found: dict[NormalizedName, PipPackage] = {}
     for line in told({path: data for path, data in files.items() if order(path)[0] == 0}):
         words = line.words[2:] if line.words[:2] in {("python", "-m"), ("python3", "-m")} else line.words
         if words[:2] in {("pip", "install"), ("pip3", "install")}:
             for word in words[2:]:
                 with contextlib.suppress(InvalidRequirement):
-                    wanted = Requirement(word)
+                    wanted = Requirement(_with_name(word))
                     above = page(line.found.path, files).splitlines()[: line.found.line - 1]
                     heading = next((one for one in reversed(above) if one.lstrip().startswith("#")), "")
                     package = PipPackage(
@@ -153,6 +157,13 @@ def pip_packages(files: Files) -> dict[NormalizedName, PipPackage]:
                     )
                     found.setdefault(canonicalize_name(wanted.name), package)
     return found
+
+
+def _with_name(word: str) -> str:
+    """Give what pip takes from a repository the name that it says, or else that of the repository."""
+    if (found := _OF_REPOSITORY.fullmatch(word)) is None:
+        return word
+    return f"{found['egg'] or found['name']} @ {found['address']}"
 
 
 def text(data: bytes) -> str:

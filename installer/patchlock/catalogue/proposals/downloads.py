@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals import importers
+from patchlock.catalogue.proposals import _program_calls, importers
 from patchlock.catalogue.proposals.findings import Files, Finding
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
@@ -55,13 +55,15 @@ _HUB = re.compile(
     r"(?:/(?:resolve|blob)/[^/]+)?(?:/(?P<file>[^?#]+))?(?:\?[^#]*)?"
 )
 _SIGNS = re.compile(
-    rb"\b(?:%s)[ ]*\(|hf://|https?://[^\s\"']+\.(?:bin|ckpt|gguf|h5|npz|onnx|pkl|pt|pth|safetensors|tflite|tar\.gz|zip)\b"
+    rb"\b(?:%s)[ ]*\(|\bnltk\.download\b|\b(?:wget|curl|aria2c)\b|hf://|https?://[^\s\"']+\.(?:bin|ckpt|gguf|h5|npz|onnx|pkl|pt|pth|safetensors|tflite|tar\.gz|zip)\b"
     % "|".join(_CALLS).encode(),
     re.IGNORECASE,
 )
 """What a file has that is worth reading."""
 _NOT_OWNERS = frozenset({"datasets", "spaces", "docs", "papers", "blog"})
 """First words of an address of Hugging Face that are no owners."""
+_FETCHERS = frozenset({"wget", "curl", "aria2c"})
+"""Programs that download the addresses of their line."""
 _FETCHES = re.compile(r"(?i)download|fetch|retrieve|from_url|cached_path|urlopen|wget|requests\.get$")
 """Functions that download what they are given."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -74,7 +76,8 @@ class Download:
     repository: str
     """Of Hugging Face, `owner/name`; "" for an address."""
     file: str
-    """Of that repository, or the whole address; "" for all that the library takes of the repository.
+    """Of that repository, the whole address, or `nltk:` and NLTK's name; "" for all that the library takes of the
+    repository.
 
     In both, an expression in braces stands for what only a run knows."""
     found: Finding
@@ -300,6 +303,10 @@ def _texts(module: ast.Module) -> Mapping[str, ast.expr]:
 
 def _of_call(call: ast.Call, texts: Mapping[str, ast.expr]) -> tuple[str, str] | None:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in _program_calls.SHELLS and call.args:
+        return _of_command(_words(call.args[0], texts))
+    if ast.unparse(call.func) == "nltk.download" and (listed := [*call.args, *(one.value for one in call.keywords)]):
+        return "", f"nltk:{', '.join(_words(listed[0], texts))}"
     if name not in _CALLS:
         return None
     given = {keyword.arg: _text(keyword.value, texts) for keyword in call.keywords if keyword.arg}
@@ -315,6 +322,24 @@ def _of_call(call: ast.Call, texts: Mapping[str, ast.expr]) -> tuple[str, str] |
         return None
     file = given.get("filename", "") or (_text(call.args[1], texts) if len(call.args) > 1 else "")
     return repository, file if name == "hf_hub_download" else ""
+
+
+def _words(node: ast.expr, texts: Mapping[str, ast.expr]) -> list[str]:
+    """Give the words of a command, of a list or of one text."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_text(one, texts) for one in node.elts]
+    return [word.strip("\"'") for word in re.findall(r"(?:\{[^}]*\}|\S)+", _text(node, texts))]
+
+
+def _of_command(words: Sequence[str]) -> tuple[str, str] | None:
+    """Read what a program downloads that does nothing else; None where it is another one, or nothing is named."""
+    if not words or PurePosixPath(words[0]).name not in _FETCHERS:
+        return None
+    address = next((word for word in words if re.match(r"https?://", word)), None)
+    hub = _HUB.fullmatch(address or "")
+    if hub and hub["file"] and hub["repository"].partition("/")[0] not in _NOT_OWNERS:
+        return hub["repository"], hub["file"]
+    return ("", address) if address else None
 
 
 def _text(node: ast.AST, texts: Mapping[str, ast.expr]) -> str:

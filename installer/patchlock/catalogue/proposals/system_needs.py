@@ -20,7 +20,7 @@ class _Sign:
     name: str
     modules: tuple[str, ...]
     words: str
-    """Pattern for a line of the README."""
+    """Pattern for a line of the README; "" where what it says is for people to type."""
     why: str
     carried: str = ""
     """Pattern for a file of a wheel that brings it."""
@@ -82,6 +82,7 @@ _SIGNS = (
         why="soundfile reads audio through it, where its wheel does not bring it",
         carried=r"(?:^|/)libsndfile[^/]*\.(?:so|dll|dylib)",
     ),
+    _Sign(name="wget", modules=(), words="", why="files are downloaded by it", programs=("wget",)),
     _Sign(name="git-lfs", modules=(), words=r"\bgit[- ]lfs\b", why="model files of the repository are fetched by it"),
 )
 
@@ -184,6 +185,8 @@ def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: L
         if is_there[module] and module not in optional:
             yield from (one.found for one in asked.get(module_names.distribution_of(module), ()))
     if locked is not None and sign.is_for_modules and not any(is_there[m] and m not in optional for m in sign.modules):
+        return
+    if not sign.words:
         return
     pattern = re.compile(sign.words, re.IGNORECASE)
     for path in sorted(filter(documents.is_document, files), key=documents.order):
