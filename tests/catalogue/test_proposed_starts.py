@@ -517,7 +517,11 @@ pip install -r requirements.txt
 export NO_COMPILE=1 MODE="a b"
 export HF_TOKEN=hf_ab  # your own
 export HF_ENDPOINT=https://hub.test
-export PATH=~/bin:$PATH
+export PATH=~/bin:$PATH USER=me
+```
+```bash
+sudo docker exec -it voice bash
+export CARD=0
 ```
 ```powershell
 $env:LEVEL = "3"
@@ -553,11 +557,11 @@ def test_variables_that_the_readme_sets_before_a_start_are_taken_or_told() -> No
         "README.md:5 sets MODE=a b",
         "README.md:6 sets HF_TOKEN, which not every machine needs: set what yours does",
         "README.md:7 sets HF_ENDPOINT, which not every machine needs: set what yours does",
-        "README.md:11 sets LEVEL=3",
-        "README.md:14 sets FAST=yes",
-        "README.md:24 sets HSA_OVERRIDE_GFX_VERSION, which not every machine needs: set what yours does",
-        "README.md:24 sets SPEED, which not every machine needs: set what yours does",
+        "README.md:15 sets LEVEL=3",
+        "README.md:18 sets FAST=yes",
+        "README.md:28 sets HSA_OVERRIDE_GFX_VERSION, which not every machine needs: set what yours does",
         "README.md:28 sets SPEED, which not every machine needs: set what yours does",
+        "README.md:32 sets SPEED, which not every machine needs: set what yours does",
     ]
 
 

@@ -50,6 +50,8 @@ _OF_A_MACHINE = re.compile(
     r"(?=[_\W]|$)|[$~`\\]|(?:^|[=:])/|://|xxx"
 )
 """Settings that choose a card, name a place, or are a person's own."""
+_THERE = frozenset({"HOME", "LOGNAME", "PATH", "PYTHONPATH", "USER", "USERNAME", "USERPROFILE"})
+"""Variables that every machine has, or that are chosen here."""
 _OPENS = re.compile(r"--?(?:share|public|host|listen|listen-host|server[_-]name|bind|ip)(?:=.*)?$")
 """Options that let others in, which nobody has to want."""
 _CARD = re.compile(r"(?i)--?(?:device|gpus?|gpu[_-]?(?:ids?|index)|cuda)(?:=.*)?$")
@@ -112,6 +114,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     told = documents.told(files)
     lines = [(line, started) for line in told if (started := _started(line, code, scripts))]
     starting = {(line.found.path, line.block) for line, _ in lines}
+    starting |= {(line.found.path, line.block) for line in told if line.words[0] in {"docker", "podman"}}
     installing = {(line.found.path, line.block): line.found.line for line in told if "install" in line.words}
     for line, started in lines:
         program, words = started
@@ -259,7 +262,7 @@ def _made(
 def _with_own_exports(
     line: documents.Told, starting: Collection[_Block], installing: Mapping[_Block, int]
 ) -> documents.Told:
-    """Leave out what a page exports for another block that starts a program, or before it installs something there."""
+    """Leave out what a page exports for another block that starts something, or before it installs something there."""
 
     def is_meant(one: documents.Setting) -> bool:
         block = (line.found.path, one.block)
@@ -288,7 +291,7 @@ def _environment(lines: Sequence[documents.Told]) -> tuple[dict[str, str], tuple
                 parts = one.value.split(":")
                 found[name] = ":".join(str(PurePosixPath(part)) if part.startswith("./") else part for part in parts)
                 remarks += [f"{place} sets {name}={found[name]}"] if group is told else []
-            elif group is told and name not in {"PATH", "PYTHONPATH"}:
+            elif group is told and name not in _THERE:
                 remarks.append(f"{place} sets {name}, which not every machine needs: set what yours does")
             elif group is scripts and not is_common:
                 left.append(name)
