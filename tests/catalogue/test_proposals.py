@@ -74,7 +74,7 @@ def test_long_line_is_cut_after_a_word(text: str, shown: str) -> None:
 def test_what_a_container_installs_is_named_without_tools() -> None:
     text = (
         "FROM x\nRUN apt-get update && apt-get install -y --no-install-recommends \\\n    libsndfile1 ffmpeg=7:5 \\\n"
-        "    build-essential git curl python3-venv libaio-dev \\\n    && rm -rf /var\nRUN apt install -y git\n"
+        "    build-essential git git-core curl python3-venv libaio-dev \\\n    && rm -rf /var\nRUN apt install -y git\n"
     )
     files = {PurePosixPath("docker/Dockerfile.gpu"): text.encode(), PurePosixPath("Dockerfile"): text.encode()}
     assert [(str(place.path), place.line, names) for place, names in documents.apt_packages(files)] == [

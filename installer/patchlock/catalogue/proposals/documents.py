@@ -48,7 +48,7 @@ _COMMAND = re.compile(r"(?i)^\s*(?:command|entrypoint):\s*(\S.*)")
 _SPACE = re.compile(r"(?m)^app_file:\s*(\S+)\s*$")
 _SDK = re.compile(r"(?m)^sdk:\s*(\S+)\s*$")
 _TOOLS = re.compile(
-    r"python|pip|.*-dev$|.*-utils$|build-essential|g\+\+|gcc|clang|cmake|make|ninja|pkg-config|pkgconf|git$|curl|wget|"
+    r"python|pip|.*-dev$|.*-utils$|build-essential|g\+\+|gcc|clang|cmake|make|ninja|pkg-config|pkgconf|git(?:-core)?$|curl|wget|"
     r"ca-certificates|gnupg|unzip|zip|tar$|xz|vim|nano|less|locales|tzdata|sudo|ssh|openssh|software-properties|cuda|"
     r"libcudnn|nvidia|apt|lsb-release|htop|tmux|bash|procps"
 )
