@@ -207,6 +207,20 @@ LEFT = [
         f'{WHISPER}t = "float16" if torch.cuda.is_available() else "int8"\nm = WhisperModel(name, compute_type=t)\n',
         id="it-knows-the-precision-of-the-cpu",
     ),
+    pytest.param(
+        MPS,
+        'if platform.system() == "Darwin":\n    d = torch.device(f"mps:{n}")\n'
+        'elif torch.cuda.is_available():\n    d = torch.device(f"cuda:{n}")\nelse:\n    d = torch.device("cpu")\n',
+        id="its-system-is-known",
+    ),
+    pytest.param(
+        MPS,
+        'if device == "auto":\n    if torch.cuda.is_available():\n        device = "cuda"\n'
+        '    elif torch.backends.mps.is_available():\n        device = "mps"\n'
+        'tokens = "cpu" if device == "mps" else device\n',
+        id="the-cpu-by-upstreams-choice",
+    ),
+    pytest.param(CPU, 'f = partial(autocast, "cuda", enabled=False)\n', id="autocast-in-parts"),
     pytest.param(DML, 'has_leak = has_execution_provider("cuda") and version() > 1\n', id="a-provider"),
     pytest.param(MPS, f'{WHISPER}o = {{"device": "cpu"}}\nm = WhisperModel(name, **o)\n', id="a-mapping-with-the-cpu"),
     pytest.param(MPS, f'{WHISPER}o = {{"kinds": 3}}\nm = WhisperModel(o["cuda"], *o, **o)\n', id="no-device"),
@@ -489,6 +503,15 @@ def test_refuses_a_wish_of_another_function() -> None:
         one.line
         for one in locate(MPS, asked + '    def g(self):\n        return "cuda" if self.cuda else "cpu"\n').refusals
     ] == [5]
+
+
+def test_a_device_that_was_chosen_is_no_answer_about_cuda() -> None:
+    text = (
+        'if device == "auto":\n    if torch.cuda.is_available():\n        device = "cuda:0"\n    else:\n        device = "cpu"\n'
+        'elif device == "cuda":\n    device = "cuda:0"\nelse:\n    device = "cpu"\n'
+    )
+    assert locate(XPU, text).refusals == ()
+    assert b'else:\n        device = "xpu"\nelif' in patched(XPU, text.encode())
 
 
 REACHED = [

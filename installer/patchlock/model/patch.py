@@ -84,6 +84,8 @@ class Located:
     """Not overlapping, in any order."""
     sites: tuple[Site, ...] = ()
     """Places that need the patch; one or more edits each."""
+    companions: frozenset[int] = field(default=frozenset(), compare=False)
+    """Lines of sites at which nothing is wrong, and which only go with what is changed elsewhere."""
     settled: tuple[Site, ...] = ()
     """Places that are already as the patch wants them."""
     is_alike: bool = False

@@ -105,10 +105,12 @@ class Answers:
             is_choice = any(self._is_cpu_for(place, *choice) for choice in self._choices(place))
             if is_choice or self._is_switch(place) or self._is_walked(place):
                 yield place.node.lineno
-        for node in self._nodes:
+        choices = (node for node in self._nodes if isinstance(node, ast.If) and self._machine.outcome(node.test))
+        idle = {id(inner) for node in choices for one in node.orelse for inner in ast.walk(one)}
+        for node in (node for node in self._nodes if id(node) not in idle):
             yield from self._in_loop(node)
             for block in (getattr(node, name, None) for name in ("body", "orelse")):
-                if isinstance(block, list):
+                if isinstance(block, list) and not (block and id(block[0]) in idle):
                     yield from self._in_block(block, fails)
 
     # --- what depends -------------------------------------------------------------------------------------------------

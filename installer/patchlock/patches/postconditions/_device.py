@@ -188,8 +188,8 @@ class WithoutCuda:
                 return child not in keys and _may_be_device(owner.value if isinstance(owner, ast.Constant) else "")
             case ast.FormattedValue():
                 return not _is_said(outer)
-            case ast.Call(func=function, args=arguments):
-                return _is_taken_by(name_of(function).split(".")[-1], arguments, child)
+            case ast.Call(args=arguments):
+                return _is_taken_by(_called(parent), arguments, child)
             case ast.keyword(arg=name):
                 return _is_taken_as(name or "", outer[0])
             case ast.List() | ast.Tuple() | ast.Set():
@@ -268,7 +268,13 @@ def _is_half(place: Around) -> bool:
 def _autocast(place: Around) -> ast.Call | None:
     """Give the call of autocast that an expression is an argument of."""
     calls = (node for node in place.parents[:2] if isinstance(node, ast.Call))
-    return next((call for call in calls if name_of(call.func).split(".")[-1] == "autocast"), None)
+    return next((call for call in calls if _called(call) == "autocast"), None)
+
+
+def _called(call: ast.Call) -> str:
+    """Name what is called, also by `partial(function, …)`."""
+    name = name_of(call.func).split(".")[-1]
+    return name_of(call.args[0]).split(".")[-1] if name == "partial" and call.args else name
 
 
 def _enabled(call: ast.Call | None) -> list[ast.expr]:

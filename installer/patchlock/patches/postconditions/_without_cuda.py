@@ -26,6 +26,10 @@ class Around:
     is_caught: bool
 
 
+_OF_ONE = {"mps": "mps", "xpu": "xpu", "torch_directml": "privateuseone"}
+"""Modules that ask whether there is a device → its type."""
+
+
 def name_of(node: ast.AST) -> str:
     """Give a dotted name as text, `?` for what is no name."""
     if isinstance(node, ast.Attribute):
@@ -37,9 +41,14 @@ def device_in(node: ast.AST) -> str:
     """Give the type of device that an expression says in so many words, or ""."""
     if isinstance(node, ast.Call) and node.args and name_of(node.func).split(".")[-1] == "device":
         return device_in(node.args[0])
-    text = node.value if isinstance(node, ast.Constant) else None
-    match = _DEVICES.fullmatch(text) if isinstance(text, str) else None
-    return match[1] if match else ""
+    match node:
+        case ast.Constant(value=str() as text):
+            found = _DEVICES.fullmatch(text)
+        case ast.JoinedStr(values=[ast.Constant(value=str() as text), ast.FormattedValue()]):
+            found = _DEVICES.fullmatch(f"{text}0")
+        case _:
+            found = None
+    return found[1] if found else ""
 
 
 class Machine:
@@ -131,6 +140,8 @@ class Machine:
                     return answer
                 if name.endswith("which") and any(map(names_driver, arguments)):
                     return False if self.is_absent else None
+                if (owner := _OF_ONE.get(name.removesuffix(".is_available").split(".")[-1])) and self.kind != "cpu":
+                    return owner == self.kind
                 is_question = self.origin(function).endswith(_QUESTIONS)
                 return False if self.is_absent and (is_question or self.asks(name)) else None
             case ast.Attribute(attr="is_cuda"):
@@ -251,6 +262,10 @@ class Machine:
         return device_in(node) not in {"", "cpu", self.kind}
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
+        if ast.unparse(left) in {"platform.system()", "sys.platform"} and self.kind != "cpu":
+            is_of_it = self.kind == "mps" if str(getattr(right, "value", "")).lower() == "darwin" else None
+            is_there = {ast.Eq: is_of_it, ast.NotEq: None if is_of_it is None else not is_of_it}
+            return is_there.get(type(op))
         if isinstance(right, ast.Constant) and right.value is None and self.outcome(left) is False:
             return {ast.Is: True, ast.IsNot: False}.get(type(op))
         if self._own and device_in(right) and name_of(left) == self._own:

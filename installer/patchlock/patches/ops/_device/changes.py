@@ -28,6 +28,8 @@ class Change:
     node: ast.expr
     meant: ast.expr
     edits: tuple[Edit, ...]
+    is_companion: bool = False
+    """Nothing is wrong there: it goes with what is changed elsewhere."""
 
 
 def only_asks(call: ast.Call) -> bool:

@@ -18,6 +18,9 @@ Source: the error message of `torch.device`; the documentation of the extensions
 """
 
 _DEVICE = re.compile(rf"({_KINDS})(:\d+)?")
+_NUMBERED = re.compile(rf"({_KINDS}):")
+_OWN = {"mps": "mps", "xpu": "xpu", "torch_directml": "privateuseone", "Darwin": "mps", "darwin": "mps"}
+"""What a test asks about, a module or a system → the one device whose machines have it."""
 _FLAG = re.compile(
     r"_*((is|has|use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?(is_)?(avail|available|enabled))"
 )
@@ -36,6 +39,8 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
 }
 _MADE_OF = ast.BoolOp | ast.UnaryOp | ast.BinOp | ast.Compare | ast.IfExp | ast.NamedExpr | ast.Tuple | ast.List
 _NEGATED = ast.NotEq | ast.IsNot | ast.NotIn
+_FOR_CUDA = ("nccl", "CUDAExecutionProvider")
+_SYSTEMS = ("platform.system()", "sys.platform")
 _EXITS = ("exit", "quit", "_exit", "abort")
 _NO_DEVICE = re.compile(
     r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
@@ -62,6 +67,9 @@ def kind_of(node: ast.AST) -> str:
     match node:
         case ast.Constant(value=str() as text):
             found = _DEVICE.fullmatch(text)
+            return found[1] if found else ""
+        case ast.JoinedStr(values=[ast.Constant(value=str() as text), ast.FormattedValue()]):
+            found = _NUMBERED.fullmatch(text)
             return found[1] if found else ""
         case ast.Call(func=function, args=[first, *_]) if last_name(function) == "device":
             return kind_of(first)
@@ -97,6 +105,9 @@ class Guards:
 
     def rules_out(self, test: ast.expr, truth: bool) -> bool:
         """Tell whether a test cannot have this truth value on such a machine."""
+        if self.kind != "cpu" and (own := _OWN.get(_asked(test))):  # a machine that takes the CPU may have either
+            is_negated = isinstance(test, ast.Compare) and isinstance(test.ops[0], _NEGATED)
+            return (own == self.kind) is not (truth is not is_negated)
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.rules_out(operand, not truth)
@@ -183,9 +194,9 @@ class Guards:
             if isinstance(right, ast.List | ast.Tuple | ast.Set) and right.elts:
                 is_ours = self.kind == "cpu" and any(kind_of(item) == "cpu" for item in right.elts)
                 return all(map(self._is_foreign, right.elts)) if wanted else is_ours
-            return wanted and self._is_foreign(left)
+            return wanted and (self._is_foreign(left) or (self.is_absent and _is_of_cuda(left)))
         if isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-            if any(self._is_foreign(side) or (self.is_absent and _is_nccl(side)) for side in (left, right)):
+            if any(self._is_foreign(side) or (self.is_absent and _is_of_cuda(side)) for side in (left, right)):
                 return wanted
             if any(kind_of(side) == self.kind == "cpu" for side in (left, right)):
                 return not wanted
@@ -208,9 +219,22 @@ def _looks_for_driver(call: ast.Call) -> bool:
     return is_named and last_name(call.func) == "which"
 
 
-def _is_nccl(node: ast.expr) -> bool:
-    """Tell whether an expression names NCCL, which is for CUDA alone."""
-    return last_name(node) == "NCCL" or (isinstance(node, ast.Constant) and node.value == "nccl")
+def _is_of_cuda(node: ast.expr) -> bool:
+    """Tell whether an expression names NCCL or ONNX Runtime's provider, which are for CUDA alone."""
+    return last_name(node) == "NCCL" or (isinstance(node, ast.Constant) and node.value in _FOR_CUDA)
+
+
+def _asked(test: ast.expr) -> str:
+    """Name the module of another device that is asked whether it is there, or the system that a test asks for."""
+    match test:
+        case ast.Call(func=ast.Attribute(value=owner, attr="is_available")):
+            return last_name(owner)
+        case ast.Compare(
+            left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str() as system)]
+        ) if ast.unparse(left) in _SYSTEMS:
+            return system
+        case _:
+            return ""
 
 
 @dataclass(frozen=True, kw_only=True)

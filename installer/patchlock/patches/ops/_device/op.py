@@ -125,7 +125,10 @@ class DeviceLiterals:
                 why = "there is more to do after it was done"
             else:
                 rest = Located(settled=tuple(map(after.site, again.settled)), refusals=tuple(again.refusals))
-                return Located(edits=edits, sites=sites, settled=settled, refusals=refusals, after=rest)
+                companions = frozenset(one.node.lineno for one in found.changes if one.is_companion)
+                return Located(
+                    edits=edits, sites=sites, companions=companions, settled=settled, refusals=refusals, after=rest
+                )
             refusals += (Refusal(line=sites[0].line, kind=OutcomeKind.AMBIGUOUS, why=why),)
             return Located(settled=settled, refusals=refusals)
         return Located(settled=settled, refusals=refusals)

@@ -26,7 +26,7 @@ from patchlock.patches.ops._device.movers import changed_comparison, mover_of
 from patchlock.patches.ops._device.strings import ASKS, CHOICES, ITSELF, KINDS, UNCLEAR, is_device, taker, use_of
 from patchlock.patches.ops._device.walk import Spot
 from patchlock.patches.ops._device.wishes import joined, wishes
-from patchlock.patches.ops.syntax import Module, Positioned, last_name
+from patchlock.patches.ops.syntax import Module, Positioned, last_name, nodes_of
 
 _UNREACHABLE = "without CUDA it takes no other GPU, and no edit of this choice alone is right"
 _STAYS = "what it moves to CUDA alone stays on the CPU; write there what moves it to `{}`, or leave the patch out"
@@ -78,6 +78,8 @@ class Search:
     """Statements that belong to a choice that was decided."""
     _revived: set[tuple[int, str]] = dataclasses.field(default_factory=set)
     """Statements that ask for the machine's device now, where they asked for CUDA, and the field that runs then."""
+    _own_question: bool | None = None
+    """The file asks itself for the machine's device; None as long as nobody wanted to know."""
     _only_cuda: list[tuple[ast.expr, ast.AST | None]] = dataclasses.field(default_factory=list)
     """What takes a GPU, and runs only where CUDA is, with the function around it."""
 
@@ -91,9 +93,12 @@ class Search:
 
     def _asks_for_own(self) -> bool:
         """Tell whether the file asks itself for the machine's device: then it chooses among devices in its own way."""
-        owner = {"privateuseone": "directml"}.get(self.guards.kind, self.guards.kind)
-        nodes = (node for node in ast.walk(self.module.tree) if isinstance(node, ast.Attribute))
-        return any(node.attr == "is_available" and last_name(node.value).endswith(owner) for node in nodes)
+        if self._own_question is None:
+            owner = {"privateuseone": "directml"}.get(self.guards.kind, self.guards.kind)
+            nodes = (node for node in nodes_of(self.module.tree) if isinstance(node, ast.Attribute))
+            asked = (last_name(node.value) for node in nodes if node.attr == "is_available")
+            self._own_question = any(name.endswith(owner) for name in asked)
+        return self._own_question
 
     def _names_own(self, scope: ast.AST) -> bool:
         """Tell whether a function names the machine's device, or something that may hold it."""
@@ -235,7 +240,7 @@ class Search:
         for block, truth in ((node.body, True), (node.orelse, False)):
             is_dead = self.guards.rules_out(node.test, truth)
             for inner in (inner for statement in block for inner in ast.walk(statement)):
-                if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Constant):
+                if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Constant) and not kind_of(inner.value):
                     needed = bool(inner.value.value) is is_dead
                     self._answers_here(spot).update((name, needed) for name in _names(inner.targets, ast.Store))
 
@@ -347,8 +352,8 @@ class Search:
 
     def _text(self, spot: Spot, node: ast.expr, *, is_off: bool) -> None:
         use = use_of(spot)
-        if use == ITSELF and self.guards.kind in _QUESTIONS and _is_off(taker(spot)):
-            use = ASKS  # what is switched off is that of the machine's device
+        is_off_everywhere = use == ITSELF and self.guards.kind in _QUESTIONS and _is_off(taker(spot))
+        use = ASKS if is_off_everywhere else use  # what is switched off is that of the machine's device
         display = spot.parent
         if use in {ASKS, UNCLEAR} or isinstance(display, _DISPLAYS):
             self._remember_only_cuda(spot, node)
@@ -363,12 +368,13 @@ class Search:
                 self.device in offers or is_foreign or id(display) in {id(change.node) for change in self.found.changes}
             )
             change = None if is_offered else device_changes.insert_element(self.module, display, node, self.device)
-            self._decide(node, change, is_settled=is_offered)
+            self._decide(node, change and dataclasses.replace(change, is_companion=True), is_settled=is_offered)
         else:
             field = spot.parent.arg if isinstance(spot.parent, ast.keyword) else ""
             device = self._device_for(spot)
             device = device.partition(":")[0] if (field or "").endswith("type") else device
             change = None if use else device_changes.text(self.module, node, device)
+            change = change and dataclasses.replace(change, is_companion=is_off_everywhere)
             self._decide(node, change, is_settled=is_off or use not in {ASKS, UNCLEAR}, why=use)
 
     def _is_switched_off(self, spot: Spot) -> bool:
@@ -509,6 +515,7 @@ class Search:
         elif is_off:
             code = f'{cuda.removesuffix(".cuda")}.autocast("{self.device}", enabled=False)'
             change = device_changes.code(self.module, call, code)
+            change = change and dataclasses.replace(change, is_companion=True)
         elif function == "current_device":
             is_settled = (spot.is_unchosen if self.always else spot.is_dead) or spot.is_caught
             change = device_changes.text(self.module, call, self.device) if _is_device_use(spot) else None

@@ -122,7 +122,7 @@ def _direct_use(here: Spot) -> str:
 
 
 def _as_argument(call: ast.Call, node: ast.AST) -> str:
-    name = last_name(call.func)
+    name = last_name(call.args[0] if last_name(call.func) == "partial" else call.func)
     if name in _ITSELF:
         return ITSELF
     if name in _LOOKUPS:

@@ -87,7 +87,8 @@ class Walk:
 
     absent: Guards
     unchosen: Guards
-    lines: Lines
+    lines: Lines | None
+    """None for all of them."""
 
     def spots(self, tree: ast.Module) -> Iterator[Spot]:
         """Give each node on the lines, parents first, in source order.
@@ -104,7 +105,7 @@ class Walk:
         for field in node._fields:
             value = getattr(node, field, None)
             if isinstance(value, ast.AST):
-                if not isinstance(value, ast.expr_context) and self.lines.touch(value):
+                if not isinstance(value, ast.expr_context) and self._touches(value):
                     yield from self._visit(_inside(spot, self._narrowed(node, field, spot), value, field))
                 continue
             if not isinstance(value, list):
@@ -112,9 +113,12 @@ class Walk:
             known = self._narrowed(node, field, spot)
             for item in value:
                 if isinstance(item, ast.AST):
-                    if self.lines.touch(item):
+                    if self._touches(item):
                         yield from self._visit(_inside(spot, known, item, field))
                     known = self._after(node, item, known)
+
+    def _touches(self, node: ast.AST) -> bool:
+        return self.lines is None or self.lines.touch(node)
 
     def _narrowed(self, node: ast.AST, field: str, spot: Spot) -> Spot:
         """Say what is known inside one field of a node."""
