@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from packaging.version import Version
 from test_proposals import repaired, tree
 
 from patchlock.catalogue.proposals import (
-    _cuda_guards,
+    device_places,
     device_switches,
     findings,
     narrowing,
@@ -24,6 +25,7 @@ from patchlock.catalogue.proposals import (
     required_cuda,
     shared_sets,
 )
+from patchlock.catalogue.proposals.device_places import Verdict
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
@@ -186,7 +188,8 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
     ]
     assert issues[1].means == (
         "on the CPU half precision is slow, and kernels without it fail; "
-        "its code takes the CPU there, although there is a GPU"
+        "its code takes the CPU there, although there is a GPU; "
+        "a function takes the CPU where no caller gives it another device, although there is a GPU"
     )
     assert told == ["looking at file 1 of 3"]
 
@@ -460,54 +463,110 @@ def test_pkg_resources_is_missed_only_by_what_is_locked_or_by_the_app(path: str,
     assert shared_sets.holds(issue, {})
 
 
-GUARDED = """
-if torch.cuda.is_available():
-    use(device="cuda")
-elif ready and "CUDAExecutionProvider" in providers:
-    use(device="cuda")
-else:
-    use(device="cuda")
-if not has_cuda or eager:
-    use(device="cuda")
-def only_there():
-    use(device="cuda")
-if HAS_CUDA:
-    only_there()
-def early(device):
-    use(device="cuda")
-    if not (torch.cuda.is_available() and ready) or device.type != "cuda":
-        return use(device="cuda")
-    use(device="cuda")
-def late():
-    import tensorrt_llm.runtime
-    use(device="cuda")
-if not torch.cuda.is_available():
-    use(device="cuda")
-else:
-    use(device="cuda")
-card = f"cuda:{gpu}"
-where = torch.device(card if torch.cuda.is_available() else "cpu")
-"""
+NEVER, ENDED, BY_DEFAULT, IF_GIVEN = Verdict
+KINDS = ("cpu", "mps", "xpu", "privateuseone")
+ABOVE = [
+    ("if torch.cuda.is_available():\n    x", "cpu mps xpu privateuseone", NEVER),
+    ("if torch.cuda.is_available():\n    y\nelse:\n    x", "", None),
+    ("if torch.backends.mps.is_available():\n    y\nelse:\n    x", "mps", NEVER),
+    ("if platform.system() == 'Darwin':\n    y\nelif ready:\n    x", "mps", NEVER),
+    ("if platform.system() != 'Darwin':\n    x", "mps", NEVER),
+    ("if sys.platform == 'darwin' and torch.backends.mps.is_available():\n    x", "xpu privateuseone", NEVER),
+    ("if 'cuda' in self._device:\n    x", "cpu mps xpu privateuseone", NEVER),
+    ("if device == 'xpu':\n    x", "cpu mps privateuseone", NEVER),
+    ("if ready and 'CUDAExecutionProvider' in providers:\n    x", "cpu mps xpu privateuseone", NEVER),
+    ("if not has_cuda or eager:\n    x", "", None),
+    ("def f():\n    if not torch.cuda.is_available():\n        return\n    x", "cpu mps xpu privateuseone", NEVER),
+    ("assert device.type == 'cuda'\nx", "cpu mps xpu privateuseone", ENDED),
+    ("import tensorrt_llm.runtime\nx", "cpu mps xpu privateuseone", ENDED),
+    ("x = 'cuda'\nd = torch.device(x if torch.cuda.is_available() else 'cpu')", "cpu mps xpu privateuseone", NEVER),
+    ("d = x if torch.cuda.is_available() else 'cpu'", "", None),  # the CPU stands on the same line
+    ("x = 'cuda'\ny = 1\nx = pick()\nuse(x)", "cpu mps xpu privateuseone", NEVER),
+    ("x = 'cuda'\nuse(x)\nx = pick()", "", None),
+    ("x = 'cuda'\nx = pick(x)", "", None),
+    ("x = 'cuda'\nif slow:\n    x = pick()\nuse(x)", "", None),
+    (
+        "x = 'cpu'\nif torch.cuda.is_available():\n    x = 'cuda'\nif torch.backends.mps.is_available():\n    x = 'mps'\nuse(x)",
+        "mps",
+        NEVER,
+    ),
+    ("def f(device=x): ...", "cpu mps xpu privateuseone", BY_DEFAULT),
+    ("def f(device=None):\n    if not device:\n        x", "cpu mps xpu privateuseone", BY_DEFAULT),
+    ("def f(gpu_id):\n    if gpu_id is not None:\n        x", "cpu mps xpu privateuseone", IF_GIVEN),
+    (
+        "def f(device_id):\n    if device_id is None:\n        y\n    else:\n        x",
+        "cpu mps xpu privateuseone",
+        IF_GIVEN,
+    ),
+    ("def f(text):\n    if text is not None:\n        x", "", None),
+]
 
 
-def test_lines_below_a_question_for_cuda_run_only_where_it_is() -> None:
-    lines = _cuda_guards.guarded_lines(ast.parse(GUARDED))
-    assert lines & {3, 5, 7, 9, 11, 15, 17, 18, 21, 23, 25, 26} == {3, 5, 11, 18, 25, 26}
-    assert _cuda_guards.ended_lines(ast.parse(GUARDED)) == {21}  # after an import of what is CUDA's
+@pytest.mark.parametrize(("code", "kinds", "verdict"), ABOVE)
+def test_what_stands_above_a_place_says_on_which_machines_it_counts(
+    code: str, kinds: str, verdict: Verdict | None
+) -> None:
+    line = next(number for number, text in enumerate(code.splitlines(), 1) if re.search(r"\bx\b", text))
+
+    judged = {kind: device_places.verdicts(ast.parse(code), kind).get(line) for kind in KINDS}
+
+    assert judged == {kind: verdict if kind in kinds.split() else None for kind in KINDS}
 
 
-@pytest.mark.parametrize(
-    ("code", "wanted"),
-    [
-        ('device = "cuda"\nx = 1\ndevice = pick()\nuse(device)\n', {1}),
-        ('device = "cuda"\nuse(device)\ndevice = pick()\n', set()),
-        ('device = "cuda"\ndevice = pick(device)\n', set()),
-        ('device = "cuda"\nif slow:\n    device = pick()\nuse(device)\n', set()),
-        ('def f():\n    device = "cuda"\n    device = "cpu"\n', {2}),
-    ],
-)
-def test_value_that_is_replaced_before_it_is_used_is_idle(code: str, wanted: set[int]) -> None:
-    assert _cuda_guards.idle_lines(ast.parse(code)) == wanted
+GRAPHS = {
+    "app.py": """
+from net import Net, Engine
+def main(device):
+    net = Net()
+    if "cuda" in device:
+        net.capture()
+main(pick())
+""",
+    "net.py": """
+class Net(Module):
+    def forward(self):
+        self.graphs = defaultdict(dict[bool, Graph])
+    @torch.inference_mode()
+    def capture(self):
+        Graph(torch.cuda.Stream())
+class Graph(Module):
+    def run(self):
+        torch.cuda.synchronize()
+class Engine:
+    def run(self):
+        use()
+""",
+}
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("cpu", {7, 10}), ("cuda", set())])
+def test_what_only_code_for_cuda_calls_does_not_run_elsewhere(kind: str, lines: set[int]) -> None:
+    trees = Trees(tree(GRAPHS))
+    files, command = [*map(PurePosixPath, GRAPHS)], ("python", "app.py")
+
+    anywhere = reached_code.idle_lines(trees, files, command)
+    idle = device_places.idle_lines(kind, trees, files, command, "", anywhere)
+
+    assert anywhere[files[1]] == {13}
+    assert {*idle[files[1]]} == lines
+
+
+def test_what_only_goes_with_a_change_is_no_place_that_is_wrong() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    code = (
+        "import click, torch\n"
+        '@click.option("--device", type=click.Choice(["auto", "cuda", "none"]), default="auto")\n'
+        "def f(device):\n"
+        '    with torch.autocast("cuda", enabled=False):\n'
+        '        run = partial(autocast, "cuda", enabled=False)\n'
+        '    return torch.zeros(1, device="cuda")\n'
+    )
+    files = tree({"a.py": code})
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([device], known, Memoized())
+
+    assert [one.line for one in issue.found] == [6]
 
 
 @pytest.mark.parametrize(

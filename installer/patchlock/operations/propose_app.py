@@ -17,6 +17,7 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals import (
     app_names,
     conda_packages,
+    device_places,
     device_switches,
     documents,
     downloads,
@@ -247,6 +248,11 @@ def _draft(
         started=started,
         left_out=[one.device for one in left_out],
         profile=wanted.profile.name,
+        idle=functools.cache(
+            lambda kind: device_places.idle_lines(
+                kind, trees, started, launch.command, launch.environment.get("PYTHONPATH", ""), idle
+            )
+        ),
     )
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
     examined = shared_sets.examine(shared, tree, evaluator, tell)

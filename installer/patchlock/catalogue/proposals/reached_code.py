@@ -8,20 +8,31 @@ counts may still never run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import TypeGuard
 
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import OwnModules, Trees, is_main
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LEAVES = ast.Return | ast.Raise | ast.Continue | ast.Break
-_PLAIN = frozenset({"staticmethod", "classmethod", "property"})
+_PLAIN = frozenset(
+    {
+        *("staticmethod", "classmethod", "property", "cached_property", "cache", "lru_cache", "override"),
+        *("no_grad", "inference_mode", "enable_grad"),
+    }
+)
 """Decorators that give nobody the function."""
+_GENERIC = frozenset({"dict", "list", "tuple", "set", "Dict", "List", "Tuple", "Set"})
 
 
 def idle_lines(
-    trees: Trees, started: Sequence[PurePosixPath], command: Sequence[str], python_path: str = ""
+    trees: Trees,
+    started: Sequence[PurePosixPath],
+    command: Sequence[str],
+    python_path: str = "",
+    never: Callable[[PurePosixPath], Collection[ast.AST]] = lambda _: (),
 ) -> Mapping[PurePosixPath, frozenset[int]]:
     """List the files to which a program may come, each with the lines to which it does not.
 
@@ -30,9 +41,10 @@ def idle_lines(
         started: the files that it runs as it starts, in order: packages around it, itself, what it imports.
         command: with which it is started.
         python_path: its PYTHONPATH.
+        never: gives the statements and expressions of a file that are known not to run.
     """
     program = next((path for path in started if path.name != "__init__.py" and "-c" not in command), None)
-    walk = _Walk(trees, import_graph.own_modules(trees, program or PurePosixPath(), command, python_path))
+    walk = _Walk(trees, import_graph.own_modules(trees, program or PurePosixPath(), command, python_path), never)
     for word in command:
         walk.mentioned.update(name for part in word.split() for name in part.replace("(", ".").split("."))
     for path in started:
@@ -42,9 +54,12 @@ def idle_lines(
 
 
 class _Walk:
-    def __init__(self, trees: Trees, own: OwnModules) -> None:
+    def __init__(self, trees: Trees, own: OwnModules, never: Callable[[PurePosixPath], Collection[ast.AST]]) -> None:
         self.mentioned: set[str] = set()
-        self._trees, self._own = trees, own
+        self._trees, self._own, self._never = trees, own, never
+        self._skipped: set[ast.AST] = set()
+        self._own_calls: set[str] = set()
+        """Methods that the app itself calls in what does not run: no library calls them."""
         self._come: set[PurePosixPath] = set()
         self._coming: list[PurePosixPath] = []
         self._renamed: dict[str, set[str]] = {}
@@ -57,6 +72,11 @@ class _Walk:
         module = self._trees.of(path) if path not in self._come else None
         self._come.add(path)
         if module is not None:
+            never = self._never(path)
+            self._skipped.update(never)
+            inside = (node for one in never for node in ast.walk(one) if isinstance(node, ast.Call))
+            self._own_calls.update(one.func.attr for one in inside if isinstance(one.func, ast.Attribute))
+            self._dead += [(path, [one]) for one in never if isinstance(one, ast.stmt)]
             classes = (node for node in ast.walk(module) if isinstance(node, ast.ClassDef))
             self._bases |= {node.name: [_last_name(base) for base in node.bases] for node in classes}
             self.run(path, module.body, is_program=is_program)
@@ -67,6 +87,8 @@ class _Walk:
         while blocks:
             block = blocks.pop()
             for index, node in enumerate(block):
+                if node in self._skipped:
+                    continue
                 if isinstance(node, ast.If) and (_is_for_types(node.test) or (is_main(node.test) and not is_program)):
                     self._dead.append((path, node.body))
                     blocks.append(node.orelse)
@@ -106,10 +128,14 @@ class _Walk:
         waiting = [one for every in nodes for one in every]
         while waiting:
             node = waiting.pop()
+            if node in self._skipped:
+                continue
             name = str(node.value) if isinstance(node, ast.Constant) else _last_name(node)
             self.mentioned |= {name} if name.isidentifier() else set()
             for _, value in ast.iter_fields(node):
                 inside = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.AST)]
+                if isinstance(node, ast.Call):  # `defaultdict(dict[str, Net])` makes no Net
+                    inside = [one.value if _is_generic(one) else one for one in inside]
                 if inside and isinstance(inside[0], ast.stmt):
                     blocks.append(value)
                 else:
@@ -139,7 +165,8 @@ class _Walk:
     def _runs(self, node: _Function | ast.ClassDef, owner: ast.ClassDef | None) -> bool:
         if any(_last_name(one) not in _PLAIN for one in node.decorator_list) or node.name in self.mentioned:
             return True
-        return owner is not None and (node.name.startswith("__") or self._is_of_others(owner.name))
+        is_own = node.name in self._own_calls and node.name != "forward"
+        return owner is not None and (node.name.startswith("__") or (self._is_of_others(owner.name) and not is_own))
 
     def _is_of_others(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
         """Tell whether a class inherits from one of a library, which may call its methods."""
@@ -163,6 +190,10 @@ def _functions(node: _Function | ast.ClassDef) -> Iterator[_Function]:
         yield from (one for one in node.body if isinstance(one, _Function))
     else:
         yield node
+
+
+def _is_generic(node: ast.AST) -> TypeGuard[ast.Subscript]:
+    return isinstance(node, ast.Subscript) and _last_name(node) in _GENERIC
 
 
 def _is_for_types(test: ast.expr) -> bool:

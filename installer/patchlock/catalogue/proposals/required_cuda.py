@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patchlock.catalogue.proposals import _cuda_guards, importers
+from patchlock.catalogue.proposals import device_places, importers
 from patchlock.catalogue.proposals.findings import Finding, Issue, excerpt
 from patchlock.patches.import_graph import Trees
 
@@ -14,7 +14,7 @@ def issues(trees: Trees) -> tuple[Issue, ...]:
     for path in sorted(trees.files):
         module = trees.of(path) if b"cuda" in trees.files[path].lower() and not importers.is_no_part(path) else None
         lines = trees.files[path].decode("utf-8", errors="replace").splitlines() if module is not None else []
-        for end in sorted(_cuda_guards.ends(module), key=lambda one: one.lineno) if module is not None else ():
+        for end in sorted(device_places.ends(module, "cpu"), key=lambda one: one.lineno) if module is not None else ():
             is_at_start = module is not None and any(end is one for one in module.body)
             place = Finding(path=path, line=end.lineno, text=excerpt(lines[end.lineno - 1]))
             (at_start if is_at_start else later).append(place)

@@ -13,7 +13,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
-from patchlock.catalogue.proposals import _cuda_guards, importers, pkg_resources_users
+from patchlock.catalogue.proposals import device_places, importers, pkg_resources_users
+from patchlock.catalogue.proposals.device_places import Verdict
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
@@ -64,6 +65,8 @@ class Tree:
     """Devices that upstream leaves out: nothing gives it these."""
     profile: str = "cpu"
     """That is tried first; places that matter on others alone say so."""
+    idle: Callable[[str], Mapping[PurePosixPath, Collection[int]]] = lambda _: {}
+    """A kind of device → lines to which the program comes on others alone."""
 
     def requires(self, *names: str) -> tuple[Finding, ...]:
         """Give the places that require some distribution."""
@@ -153,6 +156,7 @@ _OF_THE_CPU = frozenset({"cpu", "float32"})
 _OVER_TO_CPU = "its code takes the CPU there, although there is a GPU"
 _CPU_BY_DEFAULT = "a function takes the CPU where no caller gives it another device, although there is a GPU"
 _BY_DEFAULT = "a function takes an NVIDIA card where no caller gives it another device"
+_IF_GIVEN = "it takes an NVIDIA card where somebody gives it the number of one"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,12 +165,8 @@ class _Site:
 
     found: Finding
     patch: Patch
-    is_guarded: bool = False
-    """It runs only where CUDA is there."""
-    is_default: bool = False
-    """It counts only where a caller gives nothing else."""
-    is_ended: bool = False
-    """Without CUDA its file ends before it."""
+    verdict: Verdict | None = None
+    """Whether it counts on the machines of its patch; None: it does."""
     refused: str = ""
     """Why the patch is not made there, a clause; "" where it is."""
 
@@ -174,17 +174,26 @@ class _Site:
     def is_slower(self) -> bool:
         """Tell whether the app works without the patch: on the CPU where it should take a GPU, or in slow precision."""
         is_precise = getattr(self.patch.op, "precision", "") == "single"
-        return is_precise or self.patch.advisory or self.is_guarded or _is_elsewhere(self.patch)
+        return is_precise or self.patch.advisory or _is_elsewhere(self.patch)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Tell whether it counts only for some who call the function."""
+        return self.verdict is not None and not self.is_slower
 
     @property
     def why(self) -> str:
         """Say what happens without the patch, or why it is not made, a clause."""
         if self.refused:
             return self.refused
-        is_over = _is_device(self.patch) and (self.is_guarded or _is_elsewhere(self.patch))
-        if self.is_default:
-            return _CPU_BY_DEFAULT if is_over else _BY_DEFAULT
-        return _OVER_TO_CPU if is_over else self.patch.why
+        is_over = _is_device(self.patch) and _is_elsewhere(self.patch)
+        match self.verdict:
+            case Verdict.BY_DEFAULT:
+                return _CPU_BY_DEFAULT if is_over else _BY_DEFAULT
+            case Verdict.IF_GIVEN if not is_over:
+                return _IF_GIVEN
+            case _:
+                return _OVER_TO_CPU if is_over else self.patch.why
 
 
 def _is_device(patch: Patch) -> bool:
@@ -222,11 +231,11 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
     if not (called if one.name in CALLS else sites):
         return None
     asked = tree.requires(*(rule.name for rule in one.rules.exclusions))
-    counted = [site for site in sites if not site.is_ended]
+    counted = [site for site in sites if site.verdict is not Verdict.NEVER]
     counted = [] if one.name in CALLS else counted  # the sites of what is called for do not say where the issue is
     slower = [site for site in counted if site.is_slower]
-    failing = [site for site in counted if not site.is_slower and not site.is_default]
-    doubtful = [site for site in counted if not site.is_slower and site.is_default]
+    failing = [site for site in counted if not site.is_slower and not site.is_doubtful]
+    doubtful = [site for site in counted if site.is_doubtful]
     issues = []
     if failing or called or asked:
         whys = list(dict.fromkeys(site.why for site in failing)) or [one.patches[0].why if one.patches else one.title]
@@ -311,7 +320,7 @@ def _sites(
                 mentioned = [patch for patch in mentioned if not (_is_device(patch) and _is_elsewhere(patch))]
             source = decode(path, data) if mentioned else None
             if isinstance(source, SourceText):
-                found[name] += _in_file(mentioned, source, evaluator, tree.profile)
+                found[name] += _in_file(mentioned, source, evaluator, tree)
     return found
 
 
@@ -321,12 +330,13 @@ def _is_of_an_extra(patch: Patch, tree: Tree) -> bool:
     return isinstance(op, DropRequirement | RenameRequirement | SetRequirement) and op.name not in tree.asked
 
 
-def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator, profile: str) -> Iterable[_Site]:
-    """Give what the patches of one set find in a file; in each line what the first of them finds there.
+def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator, tree: Tree) -> Iterable[_Site]:
+    """Give what the patches of one set find in a file; in each line what the first of them finds there that counts.
 
-    What counts on other profiles than the given one alone names all of them.
+    What counts on other profiles than the wanted one alone names all of them.
     """
     found: dict[int, _Site] = {}
+    idle: list[_Site] = []
     scopes: dict[int, tuple[str, ...]] = {}
     lines = source.text.splitlines() or [""]
     for patch in patches:
@@ -335,38 +345,39 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator,
             continue
         where = evaluator.locate(patch.op, source)
         module = import_graph.tree(source.path, source.text.encode()) if _is_device(patch) else None
-        guarded = _cuda_guards.guarded_lines(module) if module is not None else frozenset()
-        ended = _cuda_guards.ended_lines(module) if module is not None else frozenset()
-        defaults = _cuda_guards.default_lines(module) if module is not None else frozenset()
-        kept = _cuda_guards.idle_lines(module) if module is not None else frozenset()
-        if module is not None and _is_elsewhere(patch):
-            devices = {name.partition("-")[0] for name in patch.profiles}
-            kept |= _kept_on_cpu(where, source) | _cuda_guards.taken_over_lines(module, devices)
-        for line, text, refused in (
-            *((site.line, site.text, "") for site in where.sites if site.line not in kept),
-            *((one.line, lines[one.line - 1], one.why.partition(";")[0]) for one in where.refusals),
+        kind = str(getattr(patch.op, "device", "")).partition(":")[0]
+        verdicts = device_places.verdicts(module, kind) if module is not None else {}
+        never, ended = (
+            {line for line, one in verdicts.items() if one is kind_of} for kind_of in (Verdict.NEVER, Verdict.ENDED)
+        )
+        unused = {*tree.idle(kind).get(source.path, ())} if module is not None else set()
+        kept = _kept_on_cpu(where, source) if module is not None and _is_elsewhere(patch) else frozenset()
+        for line, text, refused, outside in (
+            *((site.line, site.text, "", unused | never | ended | where.companions) for site in where.sites),
+            # What is refused below a question for CUDA is missed by the other machines.
+            *(
+                (one.line, lines[one.line - 1], one.why.partition(";")[0], (unused - never) | ended)
+                for one in where.refusals
+            ),
         ):
-            if not patch.profiles or profile in patch.profiles:
+            if line in kept and not refused:
+                continue
+            place = Finding(path=source.path, line=line, text=excerpt(text), patch=patch.id)
+            verdict = Verdict.NEVER if line in outside else None if line in never else verdicts.get(line)
+            site = _Site(found=place, patch=patch, verdict=verdict, refused=refused)
+            if verdict is Verdict.NEVER:
+                idle.append(site)
+                continue
+            if not patch.profiles or tree.profile in patch.profiles:
                 scopes.pop(line, None)
             elif line in scopes or line not in found:
                 scopes[line] = tuple(dict.fromkeys((*scopes.get(line, ()), *patch.profiles)))
-            place = Finding(path=source.path, line=line, text=excerpt(text), patch=patch.id)
-            found.setdefault(
-                line,
-                _Site(
-                    found=place,
-                    patch=patch,
-                    is_guarded=line in guarded,
-                    is_default=line in defaults,
-                    is_ended=line in ended,
-                    refused=refused,
-                ),
-            )
+            found.setdefault(line, site)
     for line, profiles in scopes.items():
         place = found[line].found
         scoped = dataclasses.replace(place, text=f"{place.text} (for {', '.join(profiles)})")
         found[line] = dataclasses.replace(found[line], found=scoped)
-    return found.values()
+    return [*found.values(), *idle]
 
 
 def _kept_on_cpu(where: Located, source: SourceText) -> frozenset[int]:
