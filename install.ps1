@@ -5,7 +5,8 @@ function Test-Run([string] $Program, [string[]] $Arguments) { # is it there and 
     $ErrorActionPreference, $to = 'Continue', @{ LiteralPath = $log; Append = $true } # 5.1 stops at a line of stderr
     try { & $Program @Arguments *>&1 | Out-File @to; $LASTEXITCODE -eq 0 } catch { "$_" | Out-File @to; $false } }
 function Write-Note([string] $Text) { [Console]::Error.WriteLine("patchlock: $Text") }
-function Get-Cause { [IO.File]::ReadAllLines($log) -match '^error:' -replace '^', '; ' | Select-Object -Last 1 }
+function Get-Cause { [IO.File]::ReadAllLines($log) -match '^error:|Because' -replace '^ *', '; ' | Select-Object -Last 1
+    if ("$env:SSL_CERT_FILE" -and -not (Test-Path -LiteralPath $env:SSL_CERT_FILE)) { '; SSL_CERT_FILE is not there' } }
 function Test-Complete { try { Test-Path -LiteralPath ([IO.File]::ReadAllText("$tool\complete")) } catch { $false } }
 function Get-UvFromIndex { # by a pip of our own
     if (-not ([IO.File]::ReadAllText($lock) -match '(?m)^uv==(.*\\\r?\n)*.*')) { return }
@@ -37,9 +38,8 @@ function Initialize-Tool { # beside, and renamed into place when complete, as in
     $venv = @('venv --no-config --no-project --relocatable --python cpython>=3.11,<3.15' -split ' ') + "$work\env"
     $sync = @('pip sync --no-config --require-hashes --no-build --compile-bytecode -p' -split ' ') + $python + $lock
     $mark = '-c', 'import sys; open(sys.argv[1], ''w'', encoding=''utf-8'').write(sys._base_executable)', $complete
-    if (-not ((Test-Run $uv $venv) -and (Test-Run $uv $sync) -and (Test-Run $python $mark))) {
-        throw "cannot install ${lock}: check network, disk space and what Windows blocked, or install Python 3.12"
-    }
+    if (-not ((Test-Run $uv $venv) -and (Test-Run $uv $sync) -and (Test-Run $python $mark))) { throw "cannot install " +
+        "${lock}: check network, disk space and what Windows blocked, or install Python 3.12" }
     try { [IO.Directory]::Move("$work\env", $tool) } # fails when another was faster, and while a virus scanner reads it
     catch { Start-Sleep 3; if (-not (Test-Complete)) { [IO.Directory]::Move("$work\env", $tool) } } }
 $lock = $env:PATCHLOCK_LOCK, "$PSScriptRoot\lockfiles\patchlock.txt" | Where-Object { $_ } | Select-Object -First 1

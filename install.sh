@@ -1,9 +1,11 @@
 #!/bin/sh
 # Give the tool a private Python environment (in PATCHLOCK_CACHE_DIR, default ~/.cache/patchlock), then hand over to it.
-# PATCHLOCK_UV_ARCHIVE, a file or a URL, is the only source of uv then (sha256 checked); mirrors and proxies are obeyed.
 set -eu; log=; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while building, 1 and 2 are the log, 3 is the user
 fail() { has() { grep -qs "$@" "$log"; }; has 'No space' && set "the disk is full (see $log): make room"
-    has -i certificate && set "a server's certificate is not trusted (see $log): set SSL_CERT_FILE to your network's"
+    has 'you require' && set "$lock needs $(sed -n 's/.*require \([^{]*\).*==\(.*\), .*/\1 \2/p' "$log") (see $log):" \
+        "name an index or a folder that has it; \`pip download --require-hashes -d FOLDER -r $lock\` fills one"
+    has -i certificate && set "a server's certificate is not trusted (see $log): set SSL_CERT_FILE to your network's" &&
+        [ ! -e "${SSL_CERT_FILE:-/}" ] && set "$SSL_CERT_FILE is not there (see $log): correct or remove SSL_CERT_FILE"
     has 'init.*cache' && set "uv cannot use its cache (see $log): set UV_CACHE_DIR"; echo "patchlock: $*" >&3; exit 1; }
 uv_on_path() { case $(uv --version) in 'uv 0.9.'* | 'uv 0.'[1-9][0-9]* | 'uv '[1-9]*) uv=uv ;; *) false ;; esac; }
 uv_from_index() { # by the first pip there is: Python's, a venv's, or Debian's wheel of it (a bare python3 has neither)
@@ -16,8 +18,7 @@ uv_from_index() { # by the first pip there is: Python's, a venv's, or Debian's w
         python3-pip-whl && dpkg -x ./*.deb . && mv usr/share/*/pip-*.whl whl); then set -- python3 "$work/whl/pip"
     else return 1; fi; "$@" install --require-hashes --only-binary :all: --no-deps -t "$work/uv" -r "$work/uv.txt" ||
         ! no="pip cannot get uv ($(grep -om1 'connection broken' "$log" || grep ^ERROR "$log" | tail -n 1)), and "; }
-uv_from_archive() { # sha256: known-checksums of astral-sh/setup-uv; the musl build is static, it runs on any Linux
-    case $(uname -s)-$(uname -m) in
+uv_from_archive() { case $(uname -s)-$(uname -m) in # sha256: known-checksums of astral-sh/setup-uv; musl is static
     Linux-x86_64) set x86_64-unknown-linux-musl a4742988791c9aeae68c78150d6cba762062ad2a47e53738c2779d2b596bfcdb ;;
     Linux-aarch64) set aarch64-unknown-linux-musl 8767a0e77f2cd45436401b1b42bf7e9ed5a4a91a74a5305d6fe93249d0f6dbc5 ;;
     Darwin-x86_64) set x86_64-apple-darwin b3b2137477cf96c9686ebfb71524614cec780c673fd73e59bce099aef02e70e8 ;;
@@ -50,11 +51,10 @@ build() ( # beside, and renamed into place when complete: others may build the s
 { true 4<&0; } 2>/dev/null || exec </dev/null # a closed stdin would be the number of the next file that is opened
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) lock=${PATCHLOCK_LOCK:-$here/lockfiles/patchlock.txt}
 module=${PATCHLOCK_MODULE:-patchlock install} archive=${PATCHLOCK_UV_ARCHIVE:-} # another lock and module: for tests/run
-cache=${PATCHLOCK_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/patchlock}
-case $cache in /*) ;; *) cache=$PWD/$cache ;; esac; unset PATCHLOCK_LOCK PATCHLOCK_MODULE PYTHONHOME
+cache=${PATCHLOCK_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/patchlock}; unset PYTHONHOME
 digest=$({ cksum "$lock" || sha256sum "$lock"; } 2>/dev/null) || fail "$lock is missing: run this in a git clone"
-tool=$cache/tool-${digest%% *}-$(uname -m) log=$tool.log
-trap '(fail "interrupted; nothing is lost: run this again") || exit 130' INT
+case $cache in /*) ;; *) cache=$PWD/$cache ;; esac; tool=$cache/tool-${digest%% *}-$(uname -m) log=$tool.log
+trap '(fail "interrupted; nothing is lost: run this again") || exit 130' INT; unset PATCHLOCK_LOCK PATCHLOCK_MODULE
 [ -x "$tool/complete" ] || { echo 'patchlock: preparing (first run only, about 30 s)...' >&2 && build; } || exit 1
 # shellcheck disable=SC2086 # a module and its first arguments
 exec env PATCHLOCK_BOOTSTRAP="$here/install.sh" PYTHONPATH="$here/installer" "$tool/bin/python" -P -m $module "$@" 3>&-

@@ -102,9 +102,17 @@ def test_cache_cannot_be_written(checkout: Checkout) -> None:
             "no route",
             "cannot install {lock} (see {log}, which ends: error: no route): check the network and run this again",
         ),
+        (
+            "pip",
+            "x\n  cause: Because a-b was not found in the cache and you require a-b{c == 'd'}==1.0, we can conclude that",
+            (
+                "{lock} needs a-b 1.0 (see {log}): name an index or a folder that has it; "
+                "`pip download --require-hashes -d FOLDER -r {lock}` fills one"
+            ),
+        ),
         ("pip", "No space left on device (os error 28)", "the disk is full (see {log}): make room"),
     ],
-    ids=["no python", "no network", "full disk"],
+    ids=["no python", "no network", "package missing", "full disk"],
 )
 def test_uv_fails(checkout: Checkout, uv_fails_at: str, why: str, sentence: str) -> None:
     checkout.program(
@@ -196,6 +204,12 @@ def test_missing_pip_is_told(checkout: Checkout) -> None:
 def test_certificate_that_is_not_trusted_is_told(checkout: Checkout, words: str) -> None:
     said = _said_without_uv(checkout, f'echo "{words}"; exit 1')
     assert said == "patchlock: a server's certificate is not trusted (see LOG): set SSL_CERT_FILE to your network's\n"
+
+
+@posix
+def test_certificates_that_are_not_there_are_told(checkout: Checkout) -> None:
+    said = _said_without_uv(checkout, 'echo "certificate verify failed"; exit 1', {"SSL_CERT_FILE": "/none.pem"})
+    assert said == "patchlock: /none.pem is not there (see LOG): correct or remove SSL_CERT_FILE\n"
 
 
 @posix
