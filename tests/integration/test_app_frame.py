@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,17 @@ def test_json_that_a_service_answers_can_be_broken_between_words(tmp_path: Path)
     command = (sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1")
     service = ServesCheck(id="own", command=command, path="/health", prints="status", timeout=60)
     assert _run(service, tmp_path).detail.endswith('answers {"status": "no voice is loaded", "voices": []}')
+
+
+def test_loopback_that_is_down_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(_: HTTPConnection) -> None:
+        raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))  # as in `unshare -n`
+
+    monkeypatch.setattr(HTTPConnection, "connect", connect)
+    command = (sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1")
+    service = ServesCheck(id="own", command=command, path="/", prints="", timeout=20)
+    told = "GET / cannot reach 127.0.0.1 (network is unreachable): bring the loopback interface up"
+    assert _run(service, tmp_path).detail.startswith(told)
 
 
 def test_service_that_crashes_is_named(tmp_path: Path) -> None:

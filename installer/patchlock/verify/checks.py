@@ -300,8 +300,11 @@ def _ask(service: _supervisor.SupervisedProgram, port: int, check: ServesCheck) 
             if answer.status == http.HTTPStatus.OK:
                 return text
             last = f"answers with status {answer.status}"
-        except (OSError, http.client.HTTPException):
+        except (ConnectionError, TimeoutError, http.client.HTTPException):
             pass
+        except OSError as error:
+            why = f"cannot reach 127.0.0.1 ({(error.strerror or str(error)).lower()}): bring the loopback interface up"
+            return _Silence(why=why)
         time.sleep(0.1)
     return _Silence(why=f"{last} within {check.timeout} seconds")
 
