@@ -542,6 +542,10 @@ def test_packages_beside_the_tool_of_a_bundle_go_with_it(
     assert f"To remove the rest:\n  $ rm -rf {folder}\n" in face(*words).stdout, "a folder of somebody else"
     (packages / "uv-0.13.8-py3-none-any.whl").touch()
     assert f"To remove the rest:\n  $ rm -rf {folder} {packages}\n" in face(*words).stdout
+    assert face("self", "update").stdout == (
+        "patchlock was unpacked from a bundle. Put the newer one that you want instead of NEW.bundle, and run:\n"
+        f"  rm -rf {folder} {packages} && tar -xf NEW.bundle -C {tmp_path} patchlock tool\n"
+    )
     (folder / ".git").mkdir()
     assert f"To remove the rest:\n  $ rm -rf {folder}\n" in face(*words).stdout, "a clone came out of no bundle"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BY_SYSTEM = "The package manager that installed it"
 _NEW = "NEW"
-"""Stands for a revision in a command."""
+"""Stands for a revision, or a bundle, in a command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +117,17 @@ def _way(source: Path | str | None) -> tuple[str, str]:
     return f"patchlock was installed from {source}. {first}:\n{pull}  {command}", command
 
 
+def _way_of_unpacked(folder: Path) -> tuple[str, str]:
+    """Say how a patchlock that runs from an unpacked archive or bundle is updated: a sentence, and its command."""
+    folders = _unpacked(folder)
+    if len(folders) == 1:
+        return f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.", ""
+    unpack = f"tar -xf {_NEW}.bundle -C {command_lines.quoted(str(folder.parent))} patchlock tool"
+    command = command_lines.sequence([command_lines.removal(*folders), unpack])
+    told = f"patchlock was unpacked from a bundle. Put the newer one that you want instead of {_NEW}.bundle, and run:"
+    return f"{told}\n  {command}", command
+
+
 @self_command.command("update")
 @_options.common
 def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
@@ -132,8 +143,7 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
 
     folder = _checkout()
     if folder is None or not (folder / ".git").exists():
-        unpacked = f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.", ""
-        told, command = unpacked if folder is not None else _way(_installed_from())
+        told, command = _way_of_unpacked(folder) if folder is not None else _way(_installed_from())
         if as_json:
             _output.succeed("self update", {"changed": False, "command": command})
         else:
