@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -124,3 +125,13 @@ def test_what_killed_writers_left_goes_and_what_another_one_writes_stays(tmp_pat
         os.utime(path, (time.time() - 7200,) * 2)
     atomic_files.remove_left(folder)
     assert sorted(folder.iterdir()) == sorted((living, users))
+
+
+def test_folder_that_may_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, *_: int) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        atomic_files.atomic_write(tmp_path / "file", "text")
+    assert caught.value.filename == str(tmp_path)

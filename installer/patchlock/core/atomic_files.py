@@ -62,6 +62,9 @@ def _replacing(path: Path, mode: int, suffix: str | None, sync: bool) -> Iterato
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)
         beside.replace(path)
+    except PermissionError as error:
+        error.filename = error.filename2 or str(path.parent)  # nobody knows the file beside
+        raise
     finally:
         beside.unlink(missing_ok=True)
 
