@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from patchlock.core import command_lines
 from patchlock.model.app import Launch, Listens
 from patchlock.verify import checks, start
 from patchlock.verify.checks import CheckContext
@@ -258,6 +259,24 @@ def test_system_that_cannot_contain_says_so(machine: Machine) -> None:
     connects = machine.contained(hello, inner=("unshare", "-Ur", "sh", "-c", without, "sh"))
     assert connects["output"] == "hello\n"
     assert connects["could"] == ["reach the network", "write outside its scratch folder"]
+
+
+def test_loopback_that_is_down_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serves = "import http.server as s; s.HTTPServer(('127.0.0.1', 5997), s.SimpleHTTPRequestHandler).serve_forever()"
+    (tmp_path / "app.py").write_text(serves)
+    without = 'for kind in user net mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec "$@"'
+    python = tmp_path / "environment" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    words = ("unshare", "-Urn", "sh", "-c", without, "sh", sys.executable)
+    python.write_text(f'#!/bin/sh\nexec {command_lines.joined(words, windows=False)} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(start, "_SECONDS", 5)
+    place = CheckContext(environment=python.parents[1], folder=tmp_path, variables={"PATH": os.environ["PATH"]})
+    launch = Launch(
+        command=(sys.executable, "app.py"), environment={}, listens=Listens(port=5997, environment={}, arguments=())
+    )
+    told = "app.py cannot be reached at 127.0.0.1 (bring the loopback interface up), and goes on after "
+    assert told in start.prove(launch, place, "cpu").result.detail
 
 
 def test_result_says_what_was_not_kept_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

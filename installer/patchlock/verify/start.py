@@ -243,6 +243,8 @@ def _how(answer: Mapping[str, Any], port: int) -> str:
             return f"answers {elsewhere}, and not on port {port}, which [launch.listens] names,"
         if answer["failed"]:
             return f"answers {_where(answer['failed'])}, and goes on"
+        if not answer.get("has_loopback", True):
+            return "cannot be reached at 127.0.0.1 (bring the loopback interface up), and goes on"
         return "does not answer, and goes on"
     how = f"ends with exit code {ended}" if ended >= 0 else f"is ended by {_signal(-ended)}"
     if answer["served"]:

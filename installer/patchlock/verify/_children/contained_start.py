@@ -552,7 +552,7 @@ def _answer(where: "int | str") -> "dict[str, object] | None":
             return _ask(where, where)
         return None
     for host in ("127.0.0.1", "::1"):
-        with contextlib.suppress(ConnectionError, TimeoutError):
+        with contextlib.suppress(OSError):  # nothing listens there, or this machine has no such address
             return _ask(where, (host, where)) or _ask(where, (host, where), with_tls=True)
     return None
 
@@ -597,6 +597,15 @@ def _is_open(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
         return True
     return False
+
+
+def _has_loopback() -> bool:
+    """Say whether this machine reaches itself, which it does not while its loopback interface is down."""
+    try:
+        socket.create_connection(("127.0.0.1", 9), timeout=2).close()
+    except OSError as error:
+        return isinstance(error, (ConnectionError, TimeoutError))
+    return True
 
 
 def _absent(names: Iterable[str]) -> Iterator[str]:
@@ -723,7 +732,11 @@ def main() -> None:
     found = {"taken": False, "ended": ended, "stays": stays, "limit": limit, "served": watch.served}
     found |= {"elsewhere": list(watch.elsewhere.values()), "failed": watch.failed, "asked": watch.asked}
     found["could"] = could
-    found |= {"output": watch.output.tail.decode("utf-8", errors="replace"), "seconds": seconds}
+    found |= {
+        "has_loopback": _has_loopback(),
+        "output": watch.output.tail.decode("utf-8", errors="replace"),
+        "seconds": seconds,
+    }
     names = json.loads(watch.imported.read_text(encoding="utf-8")) if watch.imported.exists() else []
     found |= {"imported": sorted({*wanted["names"]} & {*names}), "absent": list(_absent(wanted["names"]))}
     print(json.dumps(found))  # noqa: T201 - the answer
