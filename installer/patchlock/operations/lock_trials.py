@@ -14,6 +14,7 @@ from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.lockfile import Lock
+from patchlock.model.patch import Outcome
 from patchlock.operations import _lock_repairs, missing_imports, proposal_scratch
 from patchlock.operations.missing_imports import KnownModules
 from patchlock.operations.proposal_scratch import LockSettings
@@ -116,6 +117,11 @@ def discard(made: LockResult, trying: LockSettings) -> None:
     request = proposal_scratch.request_for(made.proposal, trying)
     for path in (request.lock_path, request.build_path):
         path.unlink(missing_ok=True)
+
+
+def outcomes(proposal: Proposal, trying: LockSettings) -> tuple[Outcome, ...]:
+    """Apply the patches of a proposal that has a lock, as an install does, and say what becomes of each."""
+    return lock_request.read_patched(proposal_scratch.request_for(proposal, trying)).patched.outcomes
 
 
 def imports_missing(
