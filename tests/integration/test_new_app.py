@@ -569,3 +569,23 @@ def test_a_git_repository_with_something_else_becomes_a_catalogue(face: Face, in
 
 def test_the_shipped_sets_are_those_that_are_called_for_by_name() -> None:
     assert {*CALLS} <= {path.stem for path in (ROOT / "patches/shared").glob("*.toml")}
+
+
+def test_commit_that_only_a_fork_has_is_told(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    theirs = upstream(tmp_path / "theirs", {"requirements.txt": "clock\n", "app.py": STARTS})
+    fork = tmp_path / "fork"
+    subprocess.run(["git", "clone", "-q", str(theirs), str(fork)], check=True)
+    subprocess.run(
+        ["git", "remote", "set-url", "origin", "git@github.com:somebody/Mini.Voice.git"], cwd=fork, check=True
+    )
+    before = face("new-app", URL, "--source", str(fork), "--into", str(tmp_path / "x"))
+    (fork / "app.py").write_text("import clock\n")
+    subprocess.run(["git", *IDENTITY, "commit", "-qam", "mine"], cwd=fork, check=True)
+    after = face("new-app", URL, "--source", str(fork), "--into", str(tmp_path / "y"))
+
+    assert "is on no branch of" not in before.stdout
+    assert (
+        f"is on no branch of {URL} that the clone knows, so others cannot get it there: push it and run new-app with "
+        "the address of the fork, or give --source to every command" in after.stdout
+    )

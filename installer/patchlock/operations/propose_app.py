@@ -327,6 +327,7 @@ def _draft(
         issues=(*draft.issues, *told, *(one for repaired in repairs for one in repaired[1]), *sdists),
         tables=builds,
         remarks=(
+            *_of_fork(wanted, clone),
             *lines.remarks,
             *_of_python(draft, wanted.profile),
             *python_limits.of_code(trees, idle if commands else {}, [one.python for one in profiles]),
@@ -418,6 +419,16 @@ def _without_moved(issue: Issue, moved: Iterable[Issue]) -> Issue | None:
     places = {(place.path, place.line) for one in moved for place in one.found}
     left = tuple(place for place in issue.found if (place.path, place.line) not in places)
     return dataclasses.replace(issue, found=left) if left else None
+
+
+def _of_fork(wanted: ProposalRequest, clone: CandidateApp) -> tuple[str, ...]:
+    if not candidate_app.lacks(wanted.url, clone.commit, wanted.source):
+        return ()
+    told = (
+        f"commit {clone.commit[:12]} is on no branch of {wanted.url} that the clone knows, so others cannot get it "
+        "there: push it and run new-app with the address of the fork, or give --source to every command"
+    )
+    return (told,)
 
 
 def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:

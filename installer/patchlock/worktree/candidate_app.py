@@ -89,6 +89,27 @@ def read(
     )
 
 
+def lacks(url: str, commit: CommitId, source: str | None) -> bool:
+    """Tell whether a clone on this machine has branches of an address, and a commit is on none of these."""
+    clone = Path(source or "").expanduser()
+    if source is None or not clone.is_dir():
+        return False
+    listed = upstream_cache.git("config", "--get-regexp", r"^remote\..*\.url$", repository=clone, allowed=(0, 1)).text
+    keys = dict(row.partition(" ")[::2] for row in listed.splitlines())
+    names = [key.removeprefix("remote.").removesuffix(".url") for key, it in keys.items() if _plain(it) == _plain(url)]
+    branches = [f"refs/remotes/{name}" for name in names]
+
+    def any_of(*how: str) -> bool:
+        return bool(upstream_cache.git("for-each-ref", "--count=1", *how, *branches, repository=clone).text)
+
+    return bool(branches) and any_of() and not any_of("--contains", commit)
+
+
+def _plain(address: str) -> str:
+    """Write an address as others may have written it."""
+    return re.sub(r"(?:\.git)?/*$", "", re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", address)).lower()
+
+
 def _contents(
     snapshot: upstream_cache.Snapshot, more: Collection[str]
 ) -> tuple[Collection[PurePosixPath], set[PurePosixPath], set[PurePosixPath], Files]:
