@@ -143,5 +143,7 @@ def test_lockfiles_of_upstream_are_named_with_why_they_are_not_read() -> None:
 
 
 def test_computed_list_of_setup_py_is_no_candidate() -> None:
-    with pytest.raises(RequirementsError, match="no file of that commit says what the app requires"):
+    with pytest.raises(
+        RequirementsError, match=r"^setup\.py:1: `install_requires` is computed here, and what it gives"
+    ):
         requirement_choice.candidates(tree({"setup.py": "setup(install_requires=read())\n"}))

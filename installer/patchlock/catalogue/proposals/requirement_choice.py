@@ -211,11 +211,12 @@ def candidates(
             continue
         lines = requirement_sources.lines(source)
         count = sum(isinstance(line, RequirementLine | LocationLine) for line in lines)
-        broken = sum(isinstance(line, Unreadable) for line in lines)
+        unclear = [line for line in lines if isinstance(line, Unreadable)]
         includes = any(isinstance(line, OptionLine) and "--requirement" in dict(line.options) for line in lines)
         if path.name in _PROJECT and not count:
+            unreadable += [f"{path}:{line.line}: {line.why}" for line in unclear[:1]]
             continue  # a computed list; what it is computed from is another file
-        if count or broken or includes or all(isinstance(line, EmptyLine) for line in lines):
+        if count or unclear or includes or all(isinstance(line, EmptyLine) for line in lines):
             rank, why = _judged(path, count, places.get(path), of_setup.get(path))
             found.append((rank, RequirementFile(path=path, count=count, why=why)))
     ranked = tuple(one for _, one in sorted(found, key=lambda item: (item[0], item[1].path)))
@@ -223,7 +224,7 @@ def candidates(
         raise RequirementsError(
             unreadable[0] if unreadable else "no file of that commit says what the app requires",
             remedy="name the file with --requirements FILE (requirement files, pyproject.toml, setup.cfg, setup.py and "
-            "conda's environment.yml are read), or give another commit; what only a Pipfile, a notebook or a "
+            "conda's environment.yml are read), or give another commit; what only a Pipfile, a computed list, a notebook or a "
             "Dockerfile says, write into the requirements.txt of a fork, and give the address of that",
             evidence=[*unreadable[1:], *(f"{one.path}: {one.why}" for one in unread)],
         )
