@@ -750,6 +750,7 @@ def test_lock_tells_which_library_imports_pkg_resources_and_what_is_compiled(
     assert [(one["name"], one["why"]) for one in values["need"]] == [
         ("c-compiler", "to build webrtc: no wheel fits, and it is compiled")
     ]
+    assert "\nneeds of the machine: c-compiler (to build webrtc: no wheel fits, and it is compiled)\n" in told.stdout
     assert "resampy 0.4.2 imports pkg_resources, which setuptools 82 removed, and requires no older one" in told.stdout
     assert "setuptools==80.0 " in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
     assert "lock: mini-voice × cpu × linux-x86_64: 4 packages\n" in told.stdout

@@ -330,7 +330,7 @@ def _report(
     lines += [f"  also there: {one.path}, {one.why}" for one in proposal.alternatives[:_SHOWN]]
     lines.append(f"launch: {command_lines.joined(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
     lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")
-    needs = ", ".join(f"{need.name} ({need.found.path}:{need.found.line})" for need in proposal.needs)
+    needs = ", ".join(need.told for need in proposal.needs)
     lines += [f"needs of the machine: {needs}"] if needs else []
     lines += downloads
     ids = {outcome.patch for outcome in proposed.outcomes}

@@ -207,6 +207,13 @@ class SystemNeed:
     """Without it the app cannot be installed."""
     platforms: tuple[str, ...] = ()
     """Empty: all."""
+    is_of_requirement: bool = False
+    """A requirement of a requirement needs it, which stands in no line of the app's; `found` is the first of these."""
+
+    @property
+    def told(self) -> str:
+        """Name it with its place, or with its reason where it has none."""
+        return f"{self.name} ({self.why if self.is_of_requirement else f'{self.found.path}:{self.found.line}'})"
 
 
 @dataclass(frozen=True, kw_only=True)

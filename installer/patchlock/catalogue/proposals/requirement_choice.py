@@ -224,8 +224,8 @@ def candidates(
         raise RequirementsError(
             unreadable[0] if unreadable else "no file of that commit says what the app requires",
             remedy="name the file with --requirements FILE (requirement files, pyproject.toml, setup.cfg, setup.py and "
-            "conda's environment.yml are read), or give another commit; what only a Pipfile, a computed list, a notebook or a "
-            "Dockerfile says, write into the requirements.txt of a fork, and give the address of that",
+            "conda's environment.yml are read), or give another commit; what only a Pipfile, a computed list, a "
+            "notebook or a Dockerfile says, write into the requirements.txt of a fork, and give the address of that",
             evidence=[*unreadable[1:], *(f"{one.path}: {one.why}" for one in unread)],
         )
     return ranked

@@ -148,11 +148,14 @@ def _of_sign(
     why = f"the code calls it; {sign.why}" if calls else sign.why
     places = [one.found for one in calls] or _places(sign, files, imports, asked, locked)
     place = next(iter(places), None)
+    is_of_requirement = place is None
     if place is None and locked is not None and asked:
         name = next((one for one in map(canonicalize_name, sign.libraries) if one in locked.names), None)
-        if name is not None:  # a requirement of a requirement, which stands in no line of the app's
+        if name is not None:
             why, place = f"{name} is locked: {why}", next(one.found for all_of in asked.values() for one in all_of)
-    return SystemNeed(name=sign.name, why=why, found=place) if place is not None else None
+    if place is None:
+        return None
+    return SystemNeed(name=sign.name, why=why, found=place, is_of_requirement=is_of_requirement)
 
 
 def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed | None:
@@ -160,13 +163,14 @@ def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed 
     if not names:
         return None
     first = next(iter(asked.get(names[0], ())), None)
-    # What is built for a requirement of a requirement stands in no line of the app's.
     place = first.found if first is not None else next(one.found for all_of in asked.values() for one in all_of)
     everywhere = any(not locked.platforms.get(name) for name in names)
     platforms = () if everywhere else tuple(sorted({one for name in names for one in locked.platforms[name]}))
     is_certain = any(locked.tools[name][tool] for name in names)
     why = f"to build {', '.join(names)}: {why if is_certain else _DOUBT}"
-    return SystemNeed(name=tool, why=why, found=place, is_required=is_certain, platforms=platforms)
+    return SystemNeed(
+        name=tool, why=why, found=place, is_required=is_certain, platforms=platforms, is_of_requirement=first is None
+    )
 
 
 def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: Locked | None) -> Iterator[Finding]:
