@@ -215,3 +215,10 @@ def test_edit_of_one_place_is_for_no_other(after: str, is_exact: bool) -> None:
     path = PurePosixPath("m.py")
     (one, *_) = assembly.author({path: b"a(1)\nb(1)\n"}, {path: after.encode()}).patches
     assert one.patch.expect.exact is is_exact
+
+
+def test_bound_of_one_requirement_is_for_no_other_that_upstream_adds() -> None:
+    path, newer = PurePosixPath("requirements.txt"), b'a==1; python_version < "3.14"\na>=2; python_version >= "3.14"\n'
+    (one,) = assembly.author({path: b"a==1\n"}, {path: b"a>=1\n"}).patches
+    (outcome,) = engine.apply([one.patch], {path: newer}).outcomes
+    assert outcome.kind is OutcomeKind.AMBIGUOUS

@@ -373,6 +373,7 @@ def test_patches_of_some_profiles_that_change_edited_lines_may_go_instead_of_the
         "note: other does something else in lines of readme-by-text, for cuda-linux alone: remove other "
         f"({places['other']}), or {new}\n"
     ) in done.stderr
+    assert "any more" not in done.stderr  # each of them fits, on its profile
 
 
 def test_what_patches_of_a_profile_did_to_a_clone_is_no_edit(

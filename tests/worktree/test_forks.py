@@ -443,6 +443,16 @@ def test_refusal_in_a_fork_says_first_how_its_edit_is_kept(clone: Path, upstream
     )
 
 
+def test_refusal_in_a_fork_knows_that_its_commits_took_upstreams_side(clone: Path, upstream: Path) -> None:
+    _, folder, wanted = _merged_beside_the_place_of_a_diff(clone, upstream, "line4 = 4", line7="line67 = 7")
+    commit(folder, app=read(upstream))
+    wanted = dataclasses.replace(wanted, origin=str(folder.resolve() / "patches.toml"))
+    with pytest.raises(PatchError, match="does not do what it says") as caught:
+        apply(folder, wanted)
+    gone = "as your commits have no such edit any more"
+    assert caught.value.remedy.startswith(f"remove its table from {wanted.origin}, {gone}, correct the patch (")
+
+
 def test_edit_beside_newer_lines_of_upstream_is_there(clone: Path) -> None:
     old = FILE.replace("line3", "\nline3")
     wanted = dataclasses.replace(WANTED, patches=patches(dac=BLANK))

@@ -141,7 +141,11 @@ def _without_place(patches: Iterable[Patch], edits: Edits, ids: Collection[str],
     """Name the patches of the file that cannot be applied to upstream's files, a sentence without full stop each."""
     from patchlock.patches import engine
 
-    wrong = sorted(engine.incomplete(engine.apply(patches, edits.before)).intersection(ids))
+    patches = tuple(patches)
+    profiles = {"", *(name for patch in patches for name in patch.profiles)}  # two of them may change the same line
+    groups = {tuple(one for one in patches if not one.profiles or name in one.profiles) for name in profiles}
+    tried = (engine.incomplete(engine.apply(group, edits.before)) for group in groups)
+    wrong = sorted(set[str]().union(*tried).intersection(ids))
     if wrong:
         it, fit = ("it", "does not fit") if len(wrong) == 1 else ("them", "do not fit")
         names = ", ".join(wrong)

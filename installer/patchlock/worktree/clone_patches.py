@@ -359,15 +359,24 @@ def ways_on(tree: Tree, wanted: PatchSet, upstream: CommitId, patched: Patched) 
         return (*change, "correct the patch")
     head = manifest.head_of(tree)
     is_forks = upstream != head and _committed_patches.are_forks(tree, wanted.profile, wanted.origin, CommitId(head))
-    again = _written_again(tree, wanted, upstream, len(wrong))
-    keep = f"keep {'the edit' if len(wrong) == 1 else 'the edits'} of your commits"
+    its = "its table" if len(wrong) == 1 else "their tables"
+    if _commits_have_edits(tree, upstream, head, paths):
+        again = _written_again(tree, wanted, upstream, len(wrong))
+        own = f"keep {'the edit' if len(wrong) == 1 else 'the edits'} of your commits: {again}"
+    else:
+        own = f"remove {its} from {command_lines.quoted(wanted.origin)}, as your commits have no such edit any more"
     show = command_lines.joined(["git", "-C", str(tree.root), "show", f"{upstream[:12]}:{paths[0]}"])
     return (
-        *((f"{keep}: {again}",) if is_forks and not wanted.profile else ()),
+        *((own,) if is_forks and not wanted.profile else ()),
         *(change if upstream == head else ()),
         f"correct the patch (`{show}` shows the file that it was tried on)",
         "use the commit that the patches were written for",
     )
+
+
+def _commits_have_edits(tree: Tree, upstream: CommitId, head: str, paths: Iterable[PurePosixPath]) -> bool:
+    ours, theirs = (trees.entries(tree.repository, CommitId(commit)) for commit in (head, upstream))
+    return any(ours.get(path) != theirs.get(path) for path in paths)
 
 
 def _written_again(tree: Tree, wanted: PatchSet, upstream: CommitId, count: int) -> str:

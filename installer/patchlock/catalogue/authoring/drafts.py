@@ -22,7 +22,9 @@ TELLING = 8
 """Characters of a text that hardly comes to stand somewhere by itself, as `1` or `pass` does."""
 _LONG = 20
 """Characters of a text that tells its place without many words."""
-_OF_ONE_PLACE = frozenset({"replace-expression", "set-argument", "neutralise-call", "insert-statement"})
+_OF_ONE_PLACE = frozenset(
+    {"replace-expression", "set-argument", "neutralise-call", "insert-statement", "set-requirement"}
+)
 """Ops that find all places that are alike: of an edit in one, upstream's next one is none."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 
