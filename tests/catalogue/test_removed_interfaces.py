@@ -69,8 +69,17 @@ def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: 
     assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
 
 
-@pytest.mark.parametrize(("path", "is_told"), [("lib/examples/a.py", False), ("lib/examples/go.py", True)])
-def test_examples_count_only_where_the_program_comes_to_them(path: str, *, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("path", "is_told"),
+    [
+        ("lib/examples/go.py", True),
+        ("lib/examples/a.py", True),
+        ("lib/examples/more/a.py", True),
+        ("tests/a.py", False),
+        ("docs/examples/a.py", False),
+    ],
+)
+def test_examples_count_where_the_program_is_one_of_them(path: str, *, is_told: bool) -> None:
     trees = Trees(tree({path: "from torch._six import inf\n"}))
 
     found = removed_interfaces.find(

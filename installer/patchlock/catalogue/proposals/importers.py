@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -61,9 +61,13 @@ def is_aside(path: PurePosixPath) -> bool:
     return _ASIDE.search(str(path)) is not None
 
 
-def is_no_part(path: PurePosixPath) -> bool:
-    """Tell whether a file is no part of the app: a test, an example, documentation; tools and training may be."""
-    return _NO_APP.search(str(path)) is not None
+def is_no_part(path: PurePosixPath, started: Collection[PurePosixPath] = ()) -> bool:
+    """Tell whether a file is no part of the app: a test, an example, documentation; tools and training may be.
+
+    Where the program itself is one, those beside it and below are programs as well.
+    """
+    beside = {one.parent for one in started if is_no_part(one)}
+    return path not in started and _NO_APP.search(str(path)) is not None and beside.isdisjoint(path.parents)
 
 
 def read(trees: Trees, command: Sequence[str], python_path: str) -> Importers:

@@ -519,7 +519,7 @@ def _issues(
     for path in sorted(trees.files):
         data = trees.files[path]
         wanted = [row for row in rows if _word(row) in data]
-        if not wanted or (importers.is_no_part(path) and path not in started):
+        if not wanted or importers.is_no_part(path, started):
             continue
         module = trees.of(path)
         if module is None:

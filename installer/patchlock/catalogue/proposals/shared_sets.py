@@ -307,7 +307,7 @@ def _sites(
             if not isinstance(patch.op, AddRequirement) and not _is_of_an_extra(patch, tree):
                 asked = shared_sets.with_requirement_files(patch, tree.requirement_files)
                 for path in targets.matching_files(asked, tree.files):
-                    if importers.is_no_part(path) and path not in tree.started:
+                    if importers.is_no_part(path, tree.started):
                         continue
                     wanted.setdefault(path, {}).setdefault(one.name, []).append(asked)
     for count, path in enumerate(sorted(wanted, key=lambda path: path.parts)):
