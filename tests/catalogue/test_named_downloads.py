@@ -26,6 +26,12 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ('NAME = "owner/name"\nAutoModel.from_pretrained(NAME)', "owner/name"),
         ('def load(name="owner/name"):\n    return M.from_pretrained(name)', "owner/name"),
         ('def load(*, name: str = "owner/name"):\n    return M.from_pretrained(name)', "owner/name"),
+        (
+            '@click.option("-m", "--model-path", default="owner/name")\ndef main(model_path):\n    M.from_pretrained(model_path)',
+            "owner/name",
+        ),
+        ('p.add_argument("--model", default="owner/name")\nM.from_pretrained(args.model)', "owner/name"),
+        ('def load(name):\n    return snapshot_download(name)\nload("owner/name")\nload(other)', "owner/name"),
         ('snapshot_download(repo_id="owner/name")', "owner/name"),
         ('hf_hub_download("owner/name", "a/model.pt")', "owner/name/a/model.pt"),
         ('hf_hub_download(repo_id="owner/name", filename="model.pt")', "owner/name/model.pt"),
@@ -186,3 +192,22 @@ def test_those_of_the_start_stand_first_and_each_once() -> None:
 def test_what_only_a_program_does_is_not_done_where_it_is_imported(started: str, is_at_start: bool) -> None:
     code = 'if __name__ == "__main__":\n    M.from_pretrained("owner/name")\n'
     assert found(started, app=code, web="import app\n", __init__="") == [("owner/name", "app.py", 2, is_at_start)]
+
+
+def test_what_a_function_of_another_file_is_given_is_what_it_downloads() -> None:
+    loader = "def load(where, device):\n    return M.from_pretrained(where)\nclass A:\n    def __init__(self, b):\n        M.from_pretrained(b)\n"
+    app = 'NAME = "owner/first"\nload(NAME, device)\nA(b="owner/second")\n'
+
+    assert found("app", app=app, loader=loader) == [
+        ("owner/first", "loader.py", 2, False),
+        ("owner/second", "loader.py", 5, False),
+    ]
+
+
+def test_what_the_program_never_comes_to_is_not_downloaded() -> None:
+    path = PurePosixPath("app.py")
+    files = {path: b'M.from_pretrained("owner/name")\nM.from_pretrained("owner/other")\n'}
+
+    listed = downloads.read(files, Trees(files), [path], {path: {2}})
+
+    assert [one.name for one in listed] == ["owner/name"]

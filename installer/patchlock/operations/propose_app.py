@@ -112,7 +112,10 @@ class ProposalResult:
 
     def downloads(self, launch: Launching) -> tuple[Download, ...]:
         """List the models that its code names, first those that are wanted as soon as it is started so."""
-        return downloads.read(self.clone.files, self.clone.trees, _started(self.clone.trees, launch))
+        files, trees = self.clone.files, self.clone.trees
+        started, path = _started(trees, launch), launch.environment.get("PYTHONPATH", "")
+        idle = reached_code.idle_lines(trees, started, launch.command, path) if started else {}
+        return downloads.read(files, trees, started, idle)
 
     @property
     def asked(self) -> Asked:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from patchlock.catalogue.proposals import _program_calls, importers
 from patchlock.catalogue.proposals.findings import Files, Finding
@@ -31,6 +32,8 @@ _CALLS = {
 
 Source: https://huggingface.co/docs/huggingface_hub/package_reference/file_download and the guides of transformers and
 diffusers."""
+_OPTIONS = frozenset({"add_argument", "option", "Option"})
+"""Functions that make an option of a command line."""
 _KEYWORD_ONLY = frozenset({"pipeline"})
 _OF_A_HUB = frozenset({"snapshot_download", "hf_hub_download"})
 """Those that take no local folder."""
@@ -95,15 +98,21 @@ class Download:
         return "{" in self.name
 
 
-def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[Download, ...]:
+def read(
+    files: Files,
+    trees: Trees,
+    started: Sequence[PurePosixPath],
+    idle: Mapping[PurePosixPath, Collection[int]] = MappingProxyType({}),
+) -> tuple[Download, ...]:
     """List what is named, each thing once: first what is downloaded at the start, then by place.
 
     Args:
         files: of the tree.
         trees: of its Python files.
         started: the files that the program runs as it starts, in order: packages around it, itself, what it imports.
+        idle: lines to which the program never comes, of files to which it does.
     """
-    paths = [path for path in sorted(trees.files) if path in started or not importers.is_no_part(path)]
+    paths = [path for path in sorted(trees.files) if not importers.is_no_part(path, started)]
     code = {path: module for path in paths if (module := trees.of(path))}
     signs = sorted((path for path in code if _SIGNS.search(files[path])), key=lambda path: (path not in started, path))
     program = next((path for path in started if path.name != "__init__.py"), None)
@@ -112,10 +121,12 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
     run = _run_at_start(begun, functions)
     wanted = {one for one in run if isinstance(one, ast.Call)} | _fetched(run, functions)
     reaching = _reaching_calls(code.values()) if signs else frozenset()
+    given = _given_texts([code[path] for path in signs], code.values())
     found: dict[str, Download] = {}
     for path in signs:
-        for one in _of(path, code[path], files, wanted, reaching):
-            if _VARIABLE.fullmatch(one.repository) and path not in started:
+        for one in _of(path, code[path], files, wanted, reaching, given):
+            is_unknown = _VARIABLE.fullmatch(one.repository) and path not in started
+            if is_unknown or one.found.line in idle.get(path, ()):
                 continue
             if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
                 found[one.name] = one
@@ -125,13 +136,18 @@ def read(files: Files, trees: Trees, started: Sequence[PurePosixPath]) -> tuple[
 
 
 def _of(
-    path: PurePosixPath, module: ast.Module, files: Files, wanted: Collection[ast.AST], reaching: Collection[ast.AST]
+    path: PurePosixPath,
+    module: ast.Module,
+    files: Files,
+    wanted: Collection[ast.AST],
+    reaching: Collection[ast.AST],
+    given: Mapping[ast.AST, Mapping[str, ast.expr]],
 ) -> Iterator[Download]:
     texts = _texts(module)
     for node in ast.walk(module):
         named: tuple[str, str] | None = None
         if isinstance(node, ast.Call):
-            named = _of_call(node, texts)
+            named = _of_call(node, {**given.get(node, {}), **texts})
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node in reaching:
             named = _of_text(node.value)
         if named is None or PurePosixPath(named[0]) in files or _is_folder(named[0], files):
@@ -218,10 +234,8 @@ def _fetched(run: Collection[ast.AST], functions: Mapping[str, Sequence[_Functio
     calls = [node for node in run if isinstance(node, ast.Call)]
     for call in calls:
         if one := _called(call, functions):
-            names = [every.arg for every in (*one.args.posonlyargs, *one.args.args) if every.arg not in {"self", "cls"}]
-            given = [*zip(names, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]
-            for name, value in given:
-                values.setdefault(name or "", []).append(value)
+            for name, value in _arguments(call, one):
+                values.setdefault(name, []).append(value)
     return _flow((_given(one) for one in calls if any(map(_FETCHES.search, _names_of(one.func)))), values)
 
 
@@ -293,12 +307,53 @@ def _texts(module: ast.Module) -> Mapping[str, ast.expr]:
         elif isinstance(node, ast.arguments):
             pairs = list(zip([one.arg for one in node.args[::-1]], node.defaults[::-1], strict=False))
             pairs += list(zip([one.arg for one in node.kwonlyargs], node.kw_defaults, strict=True))
+        elif isinstance(node, ast.Call) and not _OPTIONS.isdisjoint(_names_of(node.func)):
+            words = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            name = max(words, key=len, default="").lstrip("-").replace("-", "_")
+            default = next((one.value for one in node.keywords if one.arg == "default"), None)
+            pairs = [(name, default), (f".{name}", default)]
         for name, value in pairs:
             if isinstance(value, ast.JoinedStr | ast.BinOp) or (
                 isinstance(value, ast.Constant) and isinstance(value.value, str)
             ):
                 found.setdefault(name, {})[ast.unparse(value)] = value
     return {name: next(iter(values.values())) for name, values in found.items() if len(values) == 1}
+
+
+def _given_texts(
+    named: Iterable[ast.Module], modules: Collection[ast.Module]
+) -> Mapping[ast.AST, Mapping[str, ast.expr]]:
+    """Give the texts that the parameters around a call have, where all who call the function with a text say one."""
+    around: dict[ast.AST, _Function] = {}
+    functions = _functions(named)
+    for function in (one for every in functions.values() for one in every):
+        calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+        around |= {one: function for one in calls if not _CALLS.keys().isdisjoint(_names_of(one.func))}
+    wanted = {name for name, every in functions.items() if any(one in around.values() for one in every)}
+    found: dict[_Function, dict[str, set[str]]] = {}
+    for module in modules if wanted else ():
+        every = (node for node in ast.walk(module) if isinstance(node, ast.Call))
+        callers = [call for call in every if not wanted.isdisjoint(_names_of(call.func))]
+        texts = _texts(module) if callers else {}
+        for call in callers:
+            if (one := _called(call, functions)) is not None:
+                for name, value in _arguments(call, one):
+                    text = _text(value, texts)
+                    found.setdefault(one, {}).setdefault(name, set()).update(
+                        [] if _VARIABLE.fullmatch(text) else [text]
+                    )
+    said = {
+        one: {name: ast.Constant(value=texts.pop()) for name, texts in every.items() if len(texts) == 1}
+        for one, every in found.items()
+    }
+    return {node: said.get(function, {}) for node, function in around.items()}
+
+
+def _arguments(call: ast.Call, function: _Function) -> Iterator[tuple[str, ast.expr]]:
+    """Give the arguments of a call with the names of a function's parameters."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in {"self", "cls"}]
+    yield from zip(names, call.args, strict=False)
+    yield from ((one.arg or "", one.value) for one in call.keywords)
 
 
 def _of_call(call: ast.Call, texts: Mapping[str, ast.expr]) -> tuple[str, str] | None:
@@ -353,6 +408,8 @@ def _text(node: ast.AST, texts: Mapping[str, ast.expr]) -> str:
             return _text(value, texts)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _text(left, texts) + _text(right, texts)
+        case ast.Attribute(value=ast.Name(), attr=name) if f".{name}" in texts:  # args.model
+            return _text(texts[f".{name}"], {})
         case ast.Name(id=name) if name in texts:
             return _text(texts[name], {other: value for other, value in texts.items() if other != name})
         case _:
