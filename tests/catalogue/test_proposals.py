@@ -266,6 +266,24 @@ def test_what_only_is_spoken_of_is_no_need(texts: dict[str, str], wanted: list[s
     assert [f"{one.found.path}:{one.found.line}" for one in found] == wanted
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (
+            "git clone https://huggingface.co/owner/model models",
+            "README.md:2: git fetches the files of a model by it where you clone that by hand; the program does not need it",
+        ),
+        ("git clone https://github.com/owner/app", "files that git keeps elsewhere are fetched by it"),
+    ],
+)
+def test_git_lfs_is_told_for_what_the_readme_clones_with_it(more: str, why: str) -> None:
+    files = tree({"README.md": f"git lfs install\n{more}\n"})
+
+    (need,) = system_needs.read(files, Imports(files), {}, ["git-lfs"])
+
+    assert need.why == why
+
+
 def test_program_that_a_container_installs_is_needed() -> None:
     files = tree({"Dockerfile": "FROM x\nRUN apt-get update && apt-get install -y \\\n  git \\\n  espeak-ng\n"})
     (need,) = system_needs.read(files, Imports(files), {}, ["espeak-ng"])

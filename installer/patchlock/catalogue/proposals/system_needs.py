@@ -30,6 +30,8 @@ class _Sign:
     """What code calls of it."""
     beside: tuple[str, ...] = ()
     """Modules below those, which do without it."""
+    clones: str = ""
+    """What it is for instead where the document clones models from a hub, a clause."""
     libraries: tuple[str, ...] = ()
     """Distributions that never do without it, whoever requires them."""
 
@@ -37,6 +39,7 @@ class _Sign:
 _INSTALLS = re.compile(r"(?i)\b(?:apt|apt-get|brew|dnf|yum|pacman|choco|winget|conda)\b.*\b(?:install|-S)\b")
 """In other documents than the README, a line that installs it."""
 _ASKS = re.compile(r"(?i)\b(?:(?:un)?install|requir|need|depend|prerequisit|must\b|make sure)")
+_CLONES = re.compile(r"\bgit clone\b.*\bhttps://(?:huggingface\.co|hf\.co|(?:www\.)?modelscope\.(?:cn|com))/")
 _ITEM = 6
 """Words of a line of the README that is no more than an item of a list; a longer one has to ask for it."""
 _SIGNS = (
@@ -83,7 +86,13 @@ _SIGNS = (
         carried=r"(?:^|/)libsndfile[^/]*\.(?:so|dll|dylib)",
     ),
     _Sign(name="wget", modules=(), words="", why="files are downloaded by it", programs=("wget",)),
-    _Sign(name="git-lfs", modules=(), words=r"\bgit[- ]lfs\b", why="model files of the repository are fetched by it"),
+    _Sign(
+        name="git-lfs",
+        modules=(),
+        words=r"\bgit[- ]lfs\b",
+        why="files that git keeps elsewhere are fetched by it",
+        clones="git fetches the files of a model by it where you clone that by hand; the program does not need it",
+    ),
 )
 
 
@@ -149,6 +158,8 @@ def _of_sign(
     places = [one.found for one in calls] or _places(sign, files, imports, asked, locked)
     place = next(iter(places), None)
     is_of_requirement = place is None
+    if place is not None and sign.clones and (line := _CLONES.search(documents.text(files[place.path]))):
+        why = f"{place.path}:{line.string.count(chr(10), 0, line.start()) + 1}: {sign.clones}"
     if place is None and locked is not None and asked:
         name = next((one for one in map(canonicalize_name, sign.libraries) if one in locked.names), None)
         if name is not None:
