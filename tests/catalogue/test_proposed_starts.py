@@ -401,6 +401,45 @@ WEB = 'import click\n@click.command(name="serve")\n@click.option("--folder", req
 WEB += "def run(folder):\n    app.run()\n"
 
 
+GIVEN = """
+@click.command()
+@click.option("--text", default="text/short.txt")
+@click.option("--out", default="x.wav")
+@click.option("--seed", default=1)
+@click.option("--device", default="auto")
+def main(text, out, seed, device): ...
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "arguments", "why"),
+    [
+        (
+            ["--text 'Hello you' --out x.wav --device cuda", "--text more/long.txt --out x.wav --device 0 --seed 3"],
+            ["--text", "Hello you"],
+            "; every line of its documents gives it --text",
+        ),
+        (
+            ["--text a/b.txt --out x.wav", "--text a/c.txt --out x.wav"],
+            [],
+            "; every line of its documents gives it --text, which you have to give",
+        ),
+        (["--text Hello --out x.wav", "--out x.wav"], [], ""),
+        (["--text Hello --out x.wav"], [], ""),
+    ],
+)
+def test_what_every_line_gives_a_program_to_work_on_is_kept(lines: list[str], arguments: list[str], why: str) -> None:
+    readme = "\n".join(f"    python go.py {line}" for line in lines)
+    files = tree({"go.py": GIVEN, "README.md": f"# Run\n\n{readme}\n"})
+
+    (command,) = launch_commands.candidates(files, Trees({path: files[path] for path in files if path.suffix == ".py"}))
+
+    assert list(command.command) == ["python", "go.py", *arguments]
+    assert command.why.partition(" says so")[2] == why
+
+
 @pytest.mark.parametrize(
     ("readme", "command", "why"),
     [

@@ -20,6 +20,7 @@ _SHOWN = 5
 _EVERYWHERE = re.compile(r"(?<![\d.])0\.0\.0\.0(?![\d.])|\[::\]")
 _SEVERAL = re.compile(rb"(?m)^\s*@[\w.]*\bgroup\b|\b(?:add_command|add_typer|add_subparsers)\(")
 _COMMAND = re.compile(rb"(?m)^\s*@(?!click\b)[\w.]+\.command\b")
+_CARD = re.compile(r"(?i)device|gpu|cuda")
 _UNKNOWN = re.compile(r"[<>{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
 
 
@@ -33,7 +34,12 @@ class RequiredArguments:
 
 
 def read(
-    trees: Trees, reached: Sequence[PurePosixPath], command: Sequence[str], said: Sequence[Sequence[str]]
+    trees: Trees,
+    reached: Sequence[PurePosixPath],
+    command: Sequence[str],
+    said: Sequence[Sequence[str]],
+    *,
+    serves: bool = False,
 ) -> RequiredArguments:
     """Give a program the arguments that it requires, as its documents do, but to this machine alone.
 
@@ -42,6 +48,7 @@ def read(
         reached: files that the program comes to, itself first.
         command: as far as it is known.
         said: the arguments of each line that documents have for it.
+        serves: whether it serves a page: any other takes from its options what it works on.
     """
     arguments = command[3:] if command[1:2] == ("-m",) else command[1:]
     given: list[str] = []
@@ -57,6 +64,11 @@ def read(
             continue
         given += [names[-1], value]
         changed += [f"{names[-1]} is {value} instead of {told}"] if value != told else []
+    for name in () if serves else _always_given(trees, reached, said):
+        value = next(filter(None, (_for_everybody(_value([name], words) or "") for words in said)), "")
+        if name not in (*arguments, *given):
+            given += [name, value] if value else []
+            changed.append(f"every line of its documents gives it {name}" + (", which you have to give" * (not value)))
     commands = [*_subcommands(trees, reached, command)]
     if commands and not {*commands} & {*arguments}:
         more = " and more" if len(commands) > _SHOWN else ""
@@ -162,6 +174,24 @@ def _option(path: PurePosixPath, node: ast.Call) -> Iterator[tuple[tuple[str, ..
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if name in {"add_argument", "option"} and is_required and options and options[-1].startswith("-"):
         yield tuple(options), f"{path}:{node.lineno}"
+
+
+def _always_given(trees: Trees, reached: Sequence[PurePosixPath], said: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Give the options that several lines give different values, none goes without, and whose default is no such value.
+
+    That default is then not what the program works on: a file that stands elsewhere, or nothing.
+    """
+    defaults = {
+        word: getattr(next((one.value for one in node.keywords if one.arg == "default"), None), "value", None)
+        for path in reached[:1]
+        for node in ast.walk(trees.of(path) or ast.Module(body=[], type_ignores=[]))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"add_argument", "option"}
+        for word in (one.value for one in node.args if isinstance(one, ast.Constant))
+    }
+    for name, default in defaults.items():
+        values = {_value([str(name)], words) for words in said}
+        if len(values) > 1 and not values & {None, str(default)} and not _CARD.search(str(name)):
+            yield str(name)
 
 
 def _value(names: Sequence[str], words: Sequence[str]) -> str | None:

@@ -248,7 +248,7 @@ def _made(
         why, arguments = (mode.why, mode.arguments) if mode is not None else (why, ())
         serves = mode is not None and mode.is_web
     command = (*program, *(_required_arguments.subcommand(trees, reached.files, program, said) or arguments))
-    required = _required_arguments.read(trees, reached.files, command, said)
+    required = _required_arguments.read(trees, reached.files, command, said, serves=serves)
     left = [_left_out(words, command) for words in said]
     given = [f"its documents also give it {left[0][0]}, which you have to give"] if left and all(left) else []
     return LaunchCommand(
