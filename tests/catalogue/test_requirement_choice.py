@@ -147,3 +147,10 @@ def test_computed_list_of_setup_py_is_no_candidate() -> None:
         RequirementsError, match=r"^setup\.py:1: `install_requires` is computed here, and what it gives"
     ):
         requirement_choice.candidates(tree({"setup.py": "setup(install_requires=read())\n"}))
+
+
+def test_readme_of_a_folder_speaks_of_the_file_beside_it() -> None:
+    files = tree({"web/README.md": "`pip install -r requirements.txt`", "requirements.txt": "a\n"})
+    assert [str(path) for path, _ in requirement_choice.named(documents.told(files), files)] == ["requirements.txt"]
+    files |= tree({"web/requirements.txt": "b\n"})
+    assert [str(path) for path, _ in requirement_choice.named(documents.told(files), files)] == ["web/requirements.txt"]

@@ -95,7 +95,10 @@ def named(told: Iterable[Told], files: Files) -> tuple[tuple[PurePosixPath, Find
             name = before.startswith(("-r", "-f", "--requirement", "--file")) and word
             name = name or (re.match(r"(?:-r|--requirement=|--file=)(.+)", word) or ["", ""])[1]
             plain = PurePosixPath(str(name).replace("\\", "/").removeprefix("./"))
-            path = next((path for path in (line.folder / plain, plain) if path in files), None)
+            page = line.found.path
+            beside = page.parent if page.name.lower().startswith("readme") and line.folder == PurePosixPath() else None
+            folders = (*filter(None, [beside]), line.folder, PurePosixPath())
+            path = next((path for path in (one / plain for one in folders) if path in files), None)
             if path is not None:
                 found.setdefault(path, line.found)
     return tuple(found.items())
