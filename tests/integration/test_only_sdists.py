@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Patchlock
 from miniature import World, wheel
-from sdists import ask, in_tree, made, maker, offer, sdist
+from sdists import ask, host, in_tree, made, maker, offer, sdist
 
 WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or use another version"
 
@@ -137,3 +137,16 @@ def test_conflict_of_wheels_offers_no_build(
     assert (found["builds"], bool(found["sets"])) == ([], True)
     told = [[one["requirement"] for one in conflict["members"]] for conflict in found["conflicts"]]
     assert [one for one in told if told.count(one) > 1] == []
+
+
+def test_build_of_what_others_have_wheels_of_is_offered_for_this_machine(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    files = [sdist(tmp_path, "widget", "3.2", made("widget", "3.2")), maker(tmp_path)]
+    offer(world, *files, wheel(tmp_path, "widget", "3.2", tag="cp27-cp27m-win32"))
+    ask(world, b"alpha==9.0\nwidget\nbeta==7.7\n", tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert pair["explanation"]["builds"] == [{"name": "widget", "version": "3.2"}]
+    text = patchlock("lock", "mini").stdout
+    assert f'source = "PyPI: the file list of each"\nplatforms = ["{host()}"]' in text
+    assert "widget → " not in text

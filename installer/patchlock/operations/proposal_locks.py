@@ -100,7 +100,8 @@ def _edited(made: LockResult, trying: LockSettings, *, may_drop: bool) -> tuple[
     found, order = made.stuck
     known = {name for table in made.proposal.tables for name in _lock_repairs.built(table)}
     if builds := {name: version for name, version in found.builds if name not in known}:
-        table, says = _lock_repairs.build_tables(builds, {}, trying.platform.name, order.as_of)
+        here = {name: builds.pop(name) for name in found.only_here & builds.keys()}
+        table, says = _lock_repairs.build_tables(builds, here, trying.platform.name, order.as_of)
         return dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table)), [says]
     return _conflict_edits.mended(made.proposal, found, trying, may_drop=may_drop)
 

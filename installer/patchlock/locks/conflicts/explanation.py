@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -134,6 +134,8 @@ class Explanation:
     """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found.
 
     Empty where the edits resolve without it."""
+    only_here: frozenset[NormalizedName]
+    """Of these, what has wheels for other machines."""
     build_metadata: str
     """The `[[metadata]]` tables that a lock with these builds needs; "" where files do not say it."""
     is_built: bool
@@ -171,7 +173,7 @@ def explain(
     Returns:
         None where the parts of the order do not show the conflict: it has a solution, or uv does not answer.
     """
-    started = time.monotonic()
+    started, as_asked = time.monotonic(), order
     pair = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
     members = members_of(order, raw)
     every = atoms(members, has_cut_off=bool(order.as_of))
@@ -221,6 +223,7 @@ def explain(
         conflicts=conflicts,
         tried=tuple(sets),
         builds=builds,
+        only_here=_only_here(as_asked, conflicts) if builds else frozenset(),
         build_metadata=build_metadata,
         is_built=is_built,
         kept=kept,
@@ -272,7 +275,14 @@ def _builds(
 ) -> tuple[tuple[NormalizedName, Version], ...]:
     words = "\n".join(line for core in cores for line in core.words)
     in_conflict = {members[atom.member].name for core in cores for atom in core.atoms if atom.member >= 0}
-    return tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words)
+    needed = builds_needed(order, words)
+    both = dict((*needed.here, *needed.everywhere))
+    return tuple((name, version) for name, version in both.items() if name in in_conflict or name in words)
+
+
+def _only_here(order: ResolutionInputs, conflicts: Iterable[Conflict]) -> frozenset[NormalizedName]:
+    needed = builds_needed(order, "\n".join(line for one in conflicts for line in one.words))
+    return frozenset(name for name, _ in needed.here) - {name for name, _ in needed.everywhere}
 
 
 def _without_builds(
