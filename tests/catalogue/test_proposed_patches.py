@@ -626,6 +626,16 @@ def test_default_is_told_as_one_and_a_replaced_value_not_at_all() -> None:
     assert issue.means == "a function takes an NVIDIA card where no caller gives it another device"
 
 
+def test_precision_by_default_is_told_as_one() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    files = tree({"a.py": "import torch\ndef f(x, dtype=torch.float16):\n    return x.to(dtype)\n"})
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
+
+    ((_, (issue,)),) = shared_sets.examine([device], known, Memoized())
+
+    assert issue.means == "on the CPU half precision is slow, and kernels without it fail"
+
+
 def test_places_that_a_program_does_not_come_to_are_told_apart() -> None:
     api, run = PurePosixPath("remote/api.py"), PurePosixPath("run.py")
     places = tuple(Finding(path=path, line=line, text="x") for path, line in ((api, 1), (run, 2), (run, 9)))

@@ -171,10 +171,14 @@ class _Site:
     """Why the patch is not made there, a clause; "" where it is."""
 
     @property
+    def is_precision(self) -> bool:
+        """Tell whether it is about half precision, and not about a device."""
+        return getattr(self.patch.op, "precision", "") == "single"
+
+    @property
     def is_slower(self) -> bool:
         """Tell whether the app works without the patch: on the CPU where it should take a GPU, or in slow precision."""
-        is_precise = getattr(self.patch.op, "precision", "") == "single"
-        return is_precise or self.patch.advisory or _is_elsewhere(self.patch)
+        return self.is_precision or self.patch.advisory or _is_elsewhere(self.patch)
 
     @property
     def is_doubtful(self) -> bool:
@@ -184,8 +188,8 @@ class _Site:
     @property
     def why(self) -> str:
         """Say what happens without the patch, or why it is not made, a clause."""
-        if self.refused:
-            return self.refused
+        if self.refused or self.is_precision:
+            return self.refused or self.patch.why
         is_over = _is_device(self.patch) and _is_elsewhere(self.patch)
         match self.verdict:
             case Verdict.BY_DEFAULT:
