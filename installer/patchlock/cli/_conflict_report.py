@@ -203,12 +203,12 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
     listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
     it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
     file = f"patches/{order.app.name}/app.toml"
-    lines = [f"{listed} {has} no wheel that fits, only an sdist. To build {it}, for {file}:", ""]
+    lines = [f"{listed} {has} no wheel that fits, only an sdist. To build {it}, for {file}:"]
     why, source = "the index has no wheel that fits", "PyPI: the file list of each"
     for platforms in ((), (order.platform.name,)):
         those = {name: one for name, one in explanation.builds if (name in explanation.only_here) == bool(platforms)}
         if those:
-            lines += document.build_table(those, why=why, source=source, platforms=platforms).splitlines()
+            lines += ["", *document.build_table(those, why=why, source=source, platforms=platforms).splitlines()]
     if explanation.build_metadata:
         return [*lines, "", *explanation.build_metadata.splitlines()]
     commands = ", ".join(f"`patchlock sdist {name} {version}`" for name, version in explanation.builds)
