@@ -17,7 +17,7 @@ from miniature import World, wheel
 from packaging.version import Version
 from sdists import ask, made, maker, offer, sdist
 
-from patchlock.core import download, http_ranges
+from patchlock.core import download, http_ranges, uv
 from patchlock.distributions import file_locations
 from patchlock.environments import bundled_files
 from patchlock.locks import addresses, relock
@@ -194,6 +194,23 @@ def test_damaged_file_of_a_folder_is_named(
     said = done.stderr.partition("error")[2]
     assert said.startswith("[hash-mismatch]: beta-1.5-py3-none-any.whl is damaged, and nothing of it was installed (")
     assert "replace it where UV_FIND_LINKS or the index has it, and run the same command again\n" in said
+
+
+def test_folder_counts_offline_though_uv_knows_the_pages_of_an_index(
+    world: World, asked: Request, patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(asked)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cold"))
+    lock = asked.catalogue.root / "lockfiles" / "mini" / "tiny.txt"
+    pages = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    with serving(pages, world.wheels, prefix="/simple") as address:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+        monkeypatch.setenv("UV_OFFLINE", "0")
+        words = ("pip", "install", "--no-config", "--dry-run", "--target", "x", "-r", str(lock))
+        uv.run(*words, cwd=tmp_path, installing=True)
+    env = {"UV_CACHE_DIR": str(tmp_path / "cold"), "UV_DEFAULT_INDEX": address, "UV_OFFLINE": "1"}
+    done = patchlock("install", "mini", env=env | {"UV_FIND_LINKS": str(world.wheels)})
+    assert done.returncode == 0, done.stderr
 
 
 def test_other_bytes_under_the_name_of_a_wheel_are_named(

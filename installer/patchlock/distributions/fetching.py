@@ -21,6 +21,7 @@ from patchlock.distributions.mirrors import MirrorSearch
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import BusyError, DownloadError, HashMismatchError, NetworkError
 from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import LockedPackage
 
 if TYPE_CHECKING:
     import requests
@@ -83,6 +84,20 @@ def from_mirrors(files: Iterable[FetchRequest]) -> tuple[FetchRequest, ...]:
     wanted = tuple(files)
     found = mirrors.search((file.name, file.filename, file.sha256) for file in wanted)
     return tuple(dataclasses.replace(file, elsewhere=found[file.sha256]) for file in wanted)
+
+
+def from_folders(packages: Iterable[LockedPackage]) -> tuple[FetchRequest, ...]:
+    """Give the files of a lock that folders which this machine is set up with have; asks no network.
+
+    A vendor's is also known by its name: other bytes are refused when it is fetched.
+    """
+    found = []
+    for package in packages:
+        named = (path for path in mirrors.files_here(package) if package.url and path.name == package.filename)
+        if path := mirrors.find_here(package, package.sha256) or next(named, None):
+            file = FetchRequest(name=package.name, filename=path.name, url=path.as_uri(), sha256=package.sha256)
+            found.append(file)
+    return tuple(found)
 
 
 def _silent(_done: int, _size: int) -> None:

@@ -119,7 +119,9 @@ def _wanted(
 
 
 def fetch_here(lock: Lock, local: LocalWheels, cache: Path, tell: Callable[[fetching.Transferred], None]) -> bool:
-    """Take files of vendors from folders that this machine is set up with; asks no network.
+    """Take files from folders that this machine is set up with; asks no network.
+
+    uv takes those of an index from there by itself, unless it knows the index's own address of the file.
 
     Returns:
         Whether there was any.
@@ -127,22 +129,9 @@ def fetch_here(lock: Lock, local: LocalWheels, cache: Path, tell: Callable[[fetc
     Raises:
         HashMismatchError: one has other bytes.
     """
-    files = fetching.from_mirrors(
-        FetchRequest(
-            name=package.name,
-            filename=package.filename,
-            url=package.url,
-            sha256=package.sha256,
-        )
-        for package in lock.packages
-        if package.url and package.name not in local and not is_sdist(package)
-    )
-    there = tuple(
-        dataclasses.replace(file, url=file.elsewhere.addresses[-1])  # instead of the vendor's, which is not asked
-        for file in files
-        if file.elsewhere is not None and file.elsewhere.addresses
-    )
-    return bool(there and fetching.fetch(there, cache, tell).paths)
+    absent = (one for one in lock.packages if one.name not in local and not is_sdist(one))
+    files = fetching.from_folders(absent)
+    return bool(files and fetching.fetch(files, cache, tell).paths)
 
 
 def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> WheelsMissingError:

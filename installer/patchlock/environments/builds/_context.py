@@ -72,11 +72,16 @@ def fetch_packages(shop: BuildContext, packages: Iterable[LockedPackage]) -> dic
     wanted = tuple(packages)
     if not wanted:
         return {}
-    found = {}
-    asked = dataclasses.replace(shop.lock, packages=wanted)
     from patchlock.distributions import fetching, mirrors  # what speaks HTTP is imported late
     from patchlock.locks import addresses
 
+    # What uv knows of an index that is not asked does not count.
+    here = () if uv.is_online() else fetching.from_folders(wanted)
+    found = {file.name: fetching.fetch_one(file, shop.cache) for file in here}
+    wanted = tuple(package for package in wanted if package.name not in found)
+    if not wanted:
+        return found
+    asked = dataclasses.replace(shop.lock, packages=wanted)
     located = addresses.locate(asked, shop.request.platform)
     for package in wanted:
         place = located[package.name]
