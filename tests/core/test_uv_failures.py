@@ -229,6 +229,26 @@ def test_certificates_that_are_named_are_not_asked_for(
     assert said in str(uv.classify_error(CommandFailedError("x", where="uv pip compile", evidence=ended)))
 
 
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("Other(OtherError(CaUsedAsEndEntity))", "is that of a certificate authority itself"),
+        (
+            "certificate expired: verification time 1795000000 (UNIX), but certificate is not valid after 1",
+            "has expired",
+        ),
+        ('certificate not valid for name "a"; certificate is only valid for DnsName("b")', "is for another name"),
+    ],
+)
+def test_certificate_that_is_wrong_in_itself_is_told_as_that(cause: str, said: str) -> None:
+    ended = (
+        "error: Failed to fetch: `https://index.example/simple/a/`",
+        f"  cause: invalid peer certificate: {cause}",
+    )
+    error = uv.classify_error(CommandFailedError("x", where="uv pip compile", evidence=ended))
+    assert str(error).startswith(f"the certificate of the server {said} (https://index.example); ")
+
+
 def test_index_that_does_not_answer_in_time_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("a==1.0\n")
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -75,6 +75,12 @@ _FILE_OF = re.compile(r"`([A-Za-z0-9._-]+) @ (https?://[^`]+)`")
 _BUILD = "No module named 'encodings'"
 _NOISE = "does not contain any dependencies"
 _UNSOLVED = ("No solution found", "unsatisfiable")
+_CERTIFICATE_IS = (
+    ("CaUsedAsEndEntity", "is that of a certificate authority itself", "let the server have one that it has signed"),
+    ("expired", "has expired", "renew it, or set this computer's clock"),
+    ("not valid for name", "is for another name", "name the server as its certificate does"),
+)
+"""What uv says of a certificate that is wrong in itself, plain words, and what helps. Source: rustls-webpki, Error."""
 
 
 def find() -> Path:
@@ -316,10 +322,15 @@ def _untrusted(ended: str) -> NetworkError:
     if named and not Path(named).exists():
         return NetworkError("the certificates cannot be read", where=named, remedy="correct or remove SSL_CERT_FILE")
     address = re.search(r"https?://[^/\s`)]+", ended)
+    where = _host(address[0]) if address else "the package index"
+    for word, what, remedy in _CERTIFICATE_IS:
+        if word.lower() in ended.partition("invalid peer certificate")[2].lower():
+            again = f"{remedy}, and run the same command again"
+            return NetworkError(f"the certificate of the server {what}", where=where, remedy=again)
     lacking = ", which is set to a file without them" if named else ""
     return NetworkError(
         "the certificate of the server is not trusted",
-        where=_host(address[0]) if address else "the package index",
+        where=where,
         remedy=f"name the certificates of your network or proxy with SSL_CERT_FILE{lacking}, and run the same command "
         "again",
     )
