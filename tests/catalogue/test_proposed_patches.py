@@ -221,12 +221,37 @@ def test_issue_names_the_places_that_the_patches_leave_as_they_are() -> None:
     written = dataclasses.replace(patch, paths=("b.py",))
 
     told = [
-        shared_sets.without_what_is_left(issue, *taken, files).remedy
+        [
+            (str(place.path), one.is_left, one.remedy)
+            for one in shared_sets.by_what_is_left(issue, *taken, files)
+            for place in one.found
+        ]
         for taken in ((choice, ()), (without, (written,)), (without, ()), (None, ()))
     ]
 
-    none = 'the shared set "device-helper" cannot be applied there: write a patch of your own'
-    assert told == [issue.remedy, f"{issue.remedy}, but not a.py:2: write a patch of your own there", none, none]
+    cured = [(path, False, issue.remedy) for path in ("a.py", "b.py")]
+    remedies = (
+        f'the shared set "device-helper" cannot be applied to {where}: write a patch of your own'
+        for where in ("a.py", "a.py and 1 more")
+    )
+    one, both = ([(path, True, remedy) for path in ("a.py", "b.py")] for remedy in remedies)
+    assert told == [cured, [cured[1], one[0]], both, both]
+
+
+@pytest.mark.parametrize(("profile", "patch"), [("cpu", "on-cpu"), ("mps-macos", "on-metal"), ("xpu-linux", "on-xpu")])
+def test_place_is_of_the_patch_that_the_wanted_profile_has(profile: str, patch: str) -> None:
+    files = tree({"a.py": "import torch\nmodel = load().cuda()\n"})
+    device = Catalogue(root=ROOT).shared("device-helper")
+    known = shared_sets.Tree(
+        files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=(), profile=profile
+    )
+
+    ((_, (issue,)),) = shared_sets.examine([device], known, Memoized())
+
+    assert ([one.patch for one in issue.found], findings.stops(issue)) == (
+        [f"device-helper-{patch}"],
+        "stops the first use",
+    )
 
 
 @pytest.mark.parametrize(

@@ -344,6 +344,33 @@ def test_draft_says_what_was_looked_at_and_keeps_to_what_upstream_says(face: Fac
     )
 
 
+def test_place_that_no_patch_changes_on_the_wanted_profile_is_a_todo(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "clock\n",
+        "app.py": STARTS,
+        "demo.py": "import torch\nHAS = torch.cuda.is_available()\n"
+        "a = {gpu: load().to('cuda' if gpu else 'cpu') for gpu in [False] + ([True] if HAS else [])}\n",
+        "more.py": "import torch\nmodel = load()\nif torch.cuda.is_available():\n    model.cuda()\n"
+        "    torch.cuda.synchronize()\n",
+    }
+    clone = upstream(tmp_path / "c", files)
+
+    told = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "mps-macos"),
+    ).stdout
+
+    assert re.findall(r"\nlook at: its TODO of (.*)", told) == [
+        f'device-helper, which {stops}: the shared set "device-helper" cannot be applied to {path}: '
+        "write a patch of your own"
+        for stops, path in (
+            ("may make it fail, but nothing shows that its start leads there", "demo.py"),
+            ("makes it slower", "more.py"),
+        )
+    ]
+    assert '"device-helper" fixes it' not in told
+
+
 def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files: dict[str, str | bytes] = {

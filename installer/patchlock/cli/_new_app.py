@@ -300,7 +300,9 @@ _STOPS = {
     "may stop a use": "may make it fail, but nothing shows that its start leads there",
 }
 """What a person reads for the words of `findings.STOPS`, which `--json` prints."""
-_DOUBTFUL = "may stop a use"
+_LEFT = {**_STOPS, "slower": "makes it slower"}
+"""What a person reads of what the proposal leaves as it is."""
+_CERTAIN = ("stops the start", "stops the first use")
 
 
 def _report(
@@ -350,18 +352,18 @@ def _report(
         names = dict.fromkeys(one.profile for one in others if edit in one.edits)
         lines.append(f"added to it for {', '.join(names)}: {edit}")
     left = [
-        (stops, f"its TODO of {one.name}, which {_STOPS[stops]}: {one.remedy}")
+        (stops, f"its TODO of {one.name}, which {_LEFT[stops]}: {one.remedy}")
         for one in findings.ranked(proposal.issues)
-        if one.is_left and (stops := findings.stops(one)) in _STOPS
+        if one.is_left and (stops := findings.stops(one)) in _LEFT
     ]
-    doubtful = [told for stops, told in left if stops == _DOUBTFUL]
+    doubtful = [told for stops, told in left if stops not in _CERTAIN]
     lines += [visible_name(f"look at: {remark}") for remark in (*locked.proposal.remarks, *dict.fromkeys(doubtful))]
     at = _repeated(named)
     if not others:
         us = _launcher.own_command(_options.home())
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
-    certain = [told for stops, told in left if stops != _DOUBTFUL]
+    certain = [told for stops, told in left if stops in _CERTAIN]
     settle = [visible_name(f"settle {told}") for told in [*dict.fromkeys(certain)][:_SHOWN]]
     if proposal.facts.launch.command == PLACEHOLDER:
         settle.append("settle the TODO of its [launch]: write there how it is started")

@@ -199,8 +199,13 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
     written = [section.written.patch for section in fitted.sections]
     choices = {one.name: one for one in fitted.sets}
     issues = tuple(
-        shared_sets.without_what_is_left(one, choices.get(one.name), written, clone.files) if one.name in sets else one
+        kept
         for one in draft.issues
+        for kept in (
+            shared_sets.by_what_is_left(one, choices.get(one.name), written, clone.files)
+            if one.name in sets
+            else (one,)
+        )
     )
     proposal = dataclasses.replace(draft, sets=fitted.sets, sections=fitted.sections, issues=issues)
     return ProposalResult(

@@ -147,8 +147,6 @@ def holds(issue: Issue, versions: Mapping[NormalizedName, Version]) -> bool:
 
 _TOLD = 20
 """Files between two words on how far it is."""
-_SHOWN = 3
-"""Places in one sentence."""
 _PLAINEST = "cpu"
 """The profile without a GPU: what a patch does on others alone makes the app faster there."""
 _OF_THE_CPU = frozenset({"cpu", "float32"})
@@ -260,8 +258,10 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[_Site]) -> tuple[Set
     return SetChoice(name=one.name, why=why, without=without), tuple(issues)
 
 
-def without_what_is_left(issue: Issue, choice: SetChoice | None, written: Collection[Patch], files: Files) -> Issue:
-    """Say of an issue which of its places the patches that are taken leave as they are.
+def by_what_is_left(
+    issue: Issue, choice: SetChoice | None, written: Collection[Patch], files: Files
+) -> tuple[Issue, ...]:
+    """Tell the places of an issue that the patches change apart from those that they leave as they are.
 
     Args:
         issue: of the shared set.
@@ -271,16 +271,16 @@ def without_what_is_left(issue: Issue, choice: SetChoice | None, written: Collec
     """
     kept = {patch.id: targets.matching_files(patch, files) for patch in written}
     without = choice.without if choice is not None else tuple(place.patch for place in issue.found)
-    left = [place for place in issue.found if place.patch in without and place.path not in kept.get(place.patch, ())]
+    left = tuple(
+        place for place in issue.found if place.patch in without and place.path not in kept.get(place.patch, ())
+    )
     if not left:
-        return issue
-    shown = ", ".join(f"{place.path}:{place.line}" for place in left[:_SHOWN])
-    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-    if len(left) == len(issue.found):
-        remedy = f'the shared set "{issue.name}" cannot be applied there: write a patch of your own'
-    else:
-        remedy = f"{issue.remedy}, but not {shown}{more}: write a patch of your own there"
-    return dataclasses.replace(issue, remedy=remedy)
+        return (issue,)
+    first, *more = dict.fromkeys(place.path for place in left)
+    where = f"{first}{f' and {len(more)} more' if more else ''}"
+    remedy = f'the shared set "{issue.name}" cannot be applied to {where}: write a patch of your own'
+    cured = dataclasses.replace(issue, found=tuple(place for place in issue.found if place not in left))
+    return (*([cured] if cured.found else []), dataclasses.replace(issue, found=left, remedy=remedy, is_left=True))
 
 
 def _issue(one: SharedSet, means: str, places: Iterable[Finding]) -> Issue:
@@ -373,7 +373,9 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator,
                 idle.append(site)
                 continue
             if not patch.profiles or tree.profile in patch.profiles:
-                scopes.pop(line, None)
+                if scopes.pop(line, None) is not None:  # found so far by patches of other profiles alone
+                    cured = dataclasses.replace(found[line].found, patch=patch.id)
+                    found[line] = dataclasses.replace(found[line], found=cured)
             elif line in scopes or line not in found:
                 scopes[line] = tuple(dict.fromkeys((*scopes.get(line, ()), *patch.profiles)))
             found.setdefault(line, site)
