@@ -27,10 +27,14 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.model.profile import Profile
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
+from patchlock.patches.ops._insert_statement import InsertStatement
 from patchlock.patches.ops.requirements.ops import RenameRequirement
 
 AV_WHY = "av 11 and 14.4.0 have no wheels; 19 dropped metadata_errors, which faster-whisper passes"
-PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
+PROFILES = tuple(
+    Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "mps-macos", "rocm-linux", "directml-vega")
+)
+NO_BUILD = 'it stays on the CPU on rocm-linux, as the shared set "onnxruntime-one-provider" has no other build there'
 
 
 def test_narrowed_patch_of_a_set_stays_before_what_goes_after_it() -> None:
@@ -332,7 +336,8 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             "onnxruntime",
             "torch",
             {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
-            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider",
+            "it stays on the CPU on mps-macos, as the code never asks for CoreMLExecutionProvider; "
+            f"{NO_BUILD}; it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider",
             id="asks-for-cuda",
         ),
         pytest.param(
@@ -340,15 +345,15 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             "onnxruntime>=1.20",
             "torch",
             {"onnxruntime-gpu==1.23.2": ("cuda-linux",), "onnxruntime-directml>=1.20": ("directml-vega",)},
-            "there is no build that fits for rocm-linux",
+            f"onnxruntime-directml>=1.20 takes its place on directml-vega; {NO_BUILD}",
             id="asks-for-what-there-is",
         ),
         pytest.param(
-            'session(providers=["CUDAExecutionProvider"])\n',
+            'import onnxruntime\nsession(providers=["CUDAExecutionProvider"])\n',
             "onnxruntime",
             "",
             {"onnxruntime-gpu[cuda,cudnn]==1.23.2": ("cuda-linux",)},
-            "those of the extras count once the code calls onnxruntime.preload_dlls()",
+            "onnxruntime-gpu[cuda,cudnn]==1.23.2 takes its place on cuda-linux",
             id="without-torch",
         ),
         pytest.param(
@@ -356,7 +361,7 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             "onnxruntime>=1.24",
             "torch",
             {},
-            "there is no build that fits for cuda-linux, rocm-linux",
+            "it stays on the CPU on cuda-linux, as upstream's versions leave out onnxruntime-gpu==1.23.2",
             id="too-new",
         ),
         pytest.param(
@@ -364,8 +369,7 @@ def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_th
             'onnxruntime<1.20; python_version < "3.10"\nonnxruntime<2,>=1.20; python_version >= "3.10"',
             "torch",
             {"onnxruntime-gpu==1.23.2": ("cuda-linux",)},
-            "it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider; "
-            "there is no build that fits for rocm-linux",
+            f"{NO_BUILD}; it stays on the CPU on directml-vega, as the code never asks for DmlExecutionProvider",
             id="line-for-another-python",
         ),
         pytest.param(
@@ -399,20 +403,53 @@ def test_onnxruntime_for_the_cpu_is_told_and_replaced_where_the_code_asks_for_a_
         located, asking, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=bool(more)
     )
 
-    renamed = {one.written.patch.profiles: one.written.patch.op for one in sections}
-    assert {str(op.to): profiles for profiles, op in renamed.items() if isinstance(op, RenameRequirement)} == wanted
+    made = [one.written.patch for one in sections]
+    assert {str(one.op.to): one.profiles for one in made if isinstance(one.op, RenameRequirement)} == wanted
     assert told in issue.remedy
     assert findings.stops(issue) == "slower"
 
 
-def test_onnxruntime_takes_no_libraries_of_its_own_where_the_lock_has_torch() -> None:
-    files = tree({"a.py": 'session(providers=["CUDAExecutionProvider"])\n', "requirements.txt": "onnxruntime\nb\n"})
+@pytest.mark.parametrize(
+    ("code", "loading", "left"),
+    [
+        ("import onnxruntime as ort\n", [("ort.preload_dlls()", "import onnxruntime as ort", ("cuda-linux",))], ""),
+        ("import onnxruntime\n", [("onnxruntime.preload_dlls()", "import onnxruntime", ("cuda-linux",))], ""),
+        (
+            "from onnxruntime import InferenceSession\n",
+            [],
+            "call onnxruntime.preload_dlls() where the code imports it",
+        ),
+    ],
+)
+def test_libraries_of_onnxruntime_s_own_are_loaded_where_it_is_imported(
+    code: str, loading: list[tuple[str, str, tuple[str, ...]]], left: str
+) -> None:
+    files = tree({"a.py": f'{code}session(providers=["CUDAExecutionProvider"])\n', "tests/test_a.py": code})
     place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="onnxruntime")
     located = [LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)]
     patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
-    code = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
+    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
+
+    sections, issues = onnx_builds.repair(
+        located, asking, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=False
+    )
+
+    made = [one.written.patch for one in sections if isinstance(one.written.patch.op, InsertStatement)]
+    assert [(one.op.statement, one.op.below, one.profiles) for one in made] == loading
+    assert {path for one in made for path in one.paths} <= {"a.py"}
+    assert [one.remedy.partition(" (https:")[0] for one in issues if one.is_left] == ([left] if left else [])
+
+
+@pytest.mark.parametrize("line", ["import onnxruntime", "from onnxruntime import InferenceSession"])
+def test_onnxruntime_takes_no_libraries_of_its_own_where_the_lock_has_torch(line: str) -> None:
+    code = f'{line}\nsession(providers=["CUDAExecutionProvider"])\n'
+    files = tree({"a.py": code, "requirements.txt": "onnxruntime\nb\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="onnxruntime")
+    located = [LocatedRequirement(requirement=Requirement("onnxruntime"), found=place)]
+    patches = Catalogue(root=ROOT).shared(onnx_builds.SET).patches
+    asking = onnx_builds.Code(files=files, evaluator=Memoized(), patches=patches)
     without, with_it = (
-        onnx_builds.repair(located, code, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=one)
+        onnx_builds.repair(located, asking, PROFILES, lambda path, line: f"{path}#{line}", _holds, has_torch=one)
         for one in (False, True)
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.requirements import Requirement
@@ -12,12 +12,9 @@ from packaging.utils import canonicalize_name
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
-from patchlock.catalogue.proposals.findings import (
-    Files,
-    Issue,
-    Proposal,
-    ProposedPatch,
-)
+from patchlock.catalogue.proposals import importers
+from patchlock.catalogue.proposals.findings import Files, Finding, Issue, Proposal, ProposedPatch
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement
 from patchlock.model import backends
 from patchlock.model.patch import Patch
@@ -34,10 +31,11 @@ _CPU, _CUDA = canonicalize_name("onnxruntime"), canonicalize_name("onnxruntime-g
 _EVERY = b"get_available_providers"
 _ONE_OF_EVERY = re.compile(rb"""["']\s+(?:not\s+)?in\s+[\w.]*get_available_providers""")
 """A question after one provider, which asks for none."""
-_PRELOAD = (
-    "no line requires torch, which loads CUDA's libraries: those of the extras count once the code calls "
-    "onnxruntime.preload_dlls() (https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#preload-dlls)"
-)
+_CORE_ML = "CoreMLExecutionProvider"
+"""Of the build for the CPU, which has it on macOS. Source: https://onnxruntime.ai/docs/install/"""
+_NO_CUDA = "onnxruntime-without-cuda"
+_IMPORT = re.compile(r"import onnxruntime(?: as (\w+))?")
+_PRELOAD_PAGE = "https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#preload-dlls"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,26 +85,23 @@ def repair(
     if not located:
         return (), ()
     taken: dict[str, list[str]] = {}
-    unasked: dict[str, list[str]] = {}
-    without: list[str] = []
+    staying: dict[str, list[str]] = {}
     for profile in profiles:
         lines = [one.requirement for one in located if holds(one.requirement, profile)]
-        if not lines:
+        if not lines or profile.back_end == "cpu":
             continue
-        build = _build(profile, code.patches, lines, has_torch=has_torch)
-        if build is None:
-            without += [profile.name] if profile.back_end != "cpu" else []
+        is_metal = profile.back_end == "mps"
+        build = lines[0] if is_metal else _build(profile, code.patches, lines, has_torch=has_torch)
+        if isinstance(build, str):
+            staying.setdefault(build, []).append(profile.name)
             continue
-        (provider,) = backends.providers([canonicalize_name(build.name)], "gpu")
-        wanted = taken if code.asks_for(provider, profile) else unasked
-        wanted.setdefault(str(build) if wanted is taken else provider, []).append(profile.name)
+        (provider,) = (_CORE_ML,) if is_metal else backends.providers([canonicalize_name(build.name)], "gpu")
+        if not code.asks_for(provider, profile):
+            staying.setdefault(f"the code never asks for {provider}", []).append(profile.name)
+        elif not is_metal:
+            taken.setdefault(str(build), []).append(profile.name)
     told = [f"{build} takes its place on {', '.join(names)}" for build, names in taken.items()]
-    told += [_PRELOAD] if any("[cuda" in build for build in taken) else []
-    told += [
-        f"it stays on the CPU on {', '.join(names)}, as the code never asks for {provider}"
-        for provider, names in unasked.items()
-    ]
-    told += [f"there is no build that fits for {', '.join(without)}"] if without else []
+    told += [f"it stays on the CPU on {', '.join(names)}, as {why}" for why, names in staying.items()]
     issue = Issue(
         name="onnxruntime-on-cpu",
         title="the ONNX Runtime that upstream requires computes on the CPU alone",
@@ -115,13 +110,23 @@ def repair(
         remedy="; ".join(told),
         is_slower=True,
     )
-    return tuple(_section(Requirement(to), names, located, link) for to, names in taken.items()), (issue,)
+    sections = tuple(_section(Requirement(to), names, located, link) for to, names in taken.items())
+    alone = [name for build, names in taken.items() if _EXTRAS in build for name in names]
+    loading = tuple(_loading(code, alone)) if alone else ()
+    unloaded = dataclasses.replace(
+        issue,
+        name=_NO_CUDA,
+        title="no line requires torch, which loads CUDA's libraries, and ONNX Runtime does not look for its own",
+        remedy=f"call onnxruntime.preload_dlls() where the code imports it ({_PRELOAD_PAGE})",
+        is_left=True,
+    )
+    return (*sections, *loading), ((issue, unloaded) if alone and not loading else (issue,))
 
 
 def _build(
     profile: Profile, patches: Iterable[Patch], lines: Iterable[Requirement], *, has_torch: bool
-) -> Requirement | None:
-    """Give the build for a profile's GPU; None where there is none in a version that upstream allows.
+) -> Requirement | str:
+    """Give the build for a profile's GPU, or say why there is none, a clause.
 
     Where nothing requires torch, which brings CUDA's libraries, its extras do.
     """
@@ -136,9 +141,10 @@ def _build(
                 pins = [one.version for one in specifier if one.operator == "=="]
                 if all(one.specifier.contains(pin) for one in lines for pin in pins):
                     return Requirement(f"{_CUDA}{'' if has_torch else _EXTRAS}{specifier}")
+                return f"upstream's versions leave out {_CUDA}{specifier}"
             case _:
                 pass
-    return None
+    return f'the shared set "{SET}" has no other build there'
 
 
 def of_profile(requirement: Requirement, profile: Profile, patches: Iterable[Patch]) -> Requirement:
@@ -157,10 +163,12 @@ def of_profile(requirement: Requirement, profile: Profile, patches: Iterable[Pat
 def with_torch(proposal: Proposal) -> Proposal:
     """Leave the extras out where a library requires torch, which brings CUDA's libraries, and the lock shows it."""
     issues = (
-        dataclasses.replace(one, remedy=one.remedy.replace(_EXTRAS, "").replace(f"; {_PRELOAD}", ""))
+        dataclasses.replace(one, remedy=one.remedy.replace(_EXTRAS, ""))
         for one in proposal.issues
+        if one.name != _NO_CUDA
     )
-    return dataclasses.replace(proposal, sections=tuple(map(_plain, proposal.sections)), issues=tuple(issues))
+    sections = (one for one in proposal.sections if one.written.patch.source != _PRELOAD_PAGE)
+    return dataclasses.replace(proposal, sections=tuple(map(_plain, sections)), issues=tuple(issues))
 
 
 def _plain(section: ProposedPatch) -> ProposedPatch:
@@ -189,3 +197,28 @@ def _section(
     )
     comment = f"{first}; {link(first.path, first.line)}"
     return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=checks))
+
+
+def _loading(code: Code, profiles: Sequence[str]) -> Iterator[ProposedPatch]:
+    """Have the code load CUDA's libraries where it imports ONNX Runtime, for each name that it gives it."""
+    places: dict[str, list[Finding]] = {}
+    for one in Imports(code.files).of([_CPU]):
+        if _IMPORT.fullmatch(one.found.text) and not importers.is_no_part(one.found.path):
+            places.setdefault(one.found.text, []).append(one.found)
+    for text, found in places.items():
+        name = text.split()[-1]
+        made = op("insert-statement", statement=f"{name}.preload_dlls()", below=text)
+        if made is None:
+            raise ValueError(f"insert-statement does not take {text}")  # a mistake of this module
+        checks = ensures(("calls", {"callee": "onnxruntime.preload_dlls"}))
+        draft = Draft(
+            op_name="insert-statement", op=made, slug=slug(name, "loads-cuda-first"), ensures=checks, sites=len(found)
+        )
+        patch = dataclasses.replace(
+            draft.patch(draft.slug, dict.fromkeys(one.path for one in found)),
+            why="ONNX Runtime does not look for CUDA and cuDNN among Python's packages unless it is told to",
+            source=_PRELOAD_PAGE,
+            literal=(_CPU,),
+            profiles=tuple(profiles),
+        )
+        yield ProposedPatch(comment="; ".join(map(str, found)), written=Written(patch=patch, ensures=checks))
