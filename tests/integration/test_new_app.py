@@ -371,6 +371,22 @@ def test_place_that_no_patch_changes_on_the_wanted_profile_is_a_todo(face: Face,
     assert '"device-helper" fixes it' not in told
 
 
+@pytest.mark.parametrize(
+    ("examples", "more"), [((), ""), (("a",), "examples/a.py"), (("a", "b"), "examples/a.py and 1 more")]
+)
+def test_files_without_a_place_that_a_set_changes_are_named(
+    face: Face, index: str, tmp_path: Path, examples: tuple[str, ...], more: str
+) -> None:
+    assert index
+    wrong = "import torch\nmodel = load().cuda()\n"
+    files: dict[str, str | bytes] = {"requirements.txt": "clock\n", "app.py": wrong + STARTS}
+    clone = upstream(tmp_path / "c", files | {f"examples/{name}.py": wrong for name in examples})
+
+    (taken,) = proposed(face, clone, tmp_path / "x")["shared"]
+
+    assert taken["why"] == f"1 place in 1 file, first app.py:2{f'; it also changes {more}' if more else ''}"
+
+
 def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files: dict[str, str | bytes] = {

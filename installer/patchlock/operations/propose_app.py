@@ -207,7 +207,8 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
             else (one,)
         )
     )
-    proposal = dataclasses.replace(draft, sets=fitted.sets, sections=fitted.sections, issues=issues)
+    taken = tuple(shared_sets.with_more_changes(one, sets[one.name], issues, fitted.outcomes) for one in fitted.sets)
+    proposal = dataclasses.replace(draft, sets=taken, sections=fitted.sections, issues=issues)
     return ProposalResult(
         proposal=proposal,
         outcomes=fitted.outcomes,

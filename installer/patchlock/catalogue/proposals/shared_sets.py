@@ -18,7 +18,7 @@ from patchlock.catalogue.proposals.device_places import Verdict
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
-from patchlock.model.patch import Located, Patch
+from patchlock.model.patch import Located, Outcome, OutcomeKind, Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import import_graph, targets
 from patchlock.patches.evaluation import Evaluator
@@ -281,6 +281,18 @@ def by_what_is_left(
     remedy = f'the shared set "{issue.name}" cannot be applied to {where}: write a patch of your own'
     cured = dataclasses.replace(issue, found=tuple(place for place in issue.found if place not in left))
     return (*([cured] if cured.found else []), dataclasses.replace(issue, found=left, remedy=remedy, is_left=True))
+
+
+def with_more_changes(
+    choice: SetChoice, one: SharedSet, issues: Iterable[Issue], outcomes: Iterable[Outcome]
+) -> SetChoice:
+    """Name the files that the patches of a set change although none of its places stands there: tests, examples."""
+    told = {place.path for issue in issues if issue.name == one.name for place in issue.found}
+    ids = {patch.id for patch in one.patches} - {*choice.without}
+    every = (each.path for each in outcomes if each.patch in ids and each.kind is OutcomeKind.NEEDED)
+    paths = sorted({path for path in every if path is not None and path.suffix == ".py"} - told)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return dataclasses.replace(choice, why=f"{choice.why}; it also changes {paths[0]}{more}") if paths else choice
 
 
 def _issue(one: SharedSet, means: str, places: Iterable[Finding]) -> Issue:
