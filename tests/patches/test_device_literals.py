@@ -300,6 +300,20 @@ CHANGES = [
     ),
     pytest.param(
         SINGLE,
+        'with torch.autocast(device_type="cuda" if a() else "xpu", dtype=torch.float16):\n    x.half()\n'
+        "with torch.cuda.amp.autocast(dtype=torch.float16):\n    x.half()\n",
+        'with torch.autocast(device_type="cuda" if a() else "xpu", dtype=torch.float16):\n    x.float()\n'
+        "with torch.cuda.amp.autocast(dtype=torch.float16):\n    x.float()\n",
+        id="single-precision-but-in-an-autocast-of-another-device",
+    ),
+    pytest.param(
+        SINGLE,
+        "with torch.autocast(device_type=d, dtype=torch.float16), torch.autocast('cpu', torch.half):\n    f()\n",
+        "with torch.autocast(device_type=d, dtype=torch.float32), torch.autocast('cpu', torch.float32):\n    f()\n",
+        id="single-precision-in-an-autocast-of-this-device",
+    ),
+    pytest.param(
+        SINGLE,
         'm.half().f(dtype=torch.float16, compute_type="float16")\n',
         'm.float().f(dtype=torch.float32, compute_type="float32")\n',
         id="single-precision",

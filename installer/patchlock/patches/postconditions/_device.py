@@ -287,8 +287,19 @@ def _switches_off(place: Around) -> bool:
 
 
 def _is_off(place: Around, machine: Machine) -> bool:
-    """Tell whether a precision is that of an autocast that is off on the machine."""
-    return any(machine.outcome(value) is False for value in _enabled(_autocast(place)))
+    """Tell whether a precision is that of an autocast that is off on the machine, or is for other devices alone."""
+    call = _autocast(place)
+    if call is None:
+        return False
+    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
+    texts = {getattr(one, "value", None) for device in given for one in _choices(device)}
+    is_foreign = texts <= {"cuda", "mps", "xpu", "cpu"} - {machine.kind} and bool(texts)
+    is_of_cuda = "cuda.amp.autocast" in name_of(call.func)
+    return is_foreign or is_of_cuda or any(machine.outcome(value) is False for value in _enabled(call))
+
+
+def _choices(node: ast.expr) -> list[ast.expr]:
+    return [*_choices(node.body), *_choices(node.orelse)] if isinstance(node, ast.IfExp) else [node]
 
 
 def _nodes(tree: ast.Module) -> list[ast.AST]:

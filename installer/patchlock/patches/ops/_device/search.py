@@ -378,14 +378,16 @@ class Search:
             self._decide(node, change, is_settled=is_off or use not in {ASKS, UNCLEAR}, why=use)
 
     def _is_switched_off(self, spot: Spot) -> bool:
-        """Tell whether a precision is that of an autocast that is off on the machine's device."""
+        """Tell whether a precision is that of an autocast that is off on the machine, or switches itself off there."""
         call = taker(spot)
-        enabled = (keyword.value for keyword in call.keywords if keyword.arg == "enabled") if call else ()
-        return (
-            call is not None
-            and last_name(call.func) == "autocast"
-            and any(self.guards.rules_out(one, truth=True) for one in enabled)
-        )
+        if call is None or last_name(call.func) != "autocast":
+            return False
+        enabled = (keyword.value for keyword in call.keywords if keyword.arg == "enabled")
+        devices = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
+        kinds = {kind for device in devices for kind in _kinds_of(device)}
+        is_foreign = bool(kinds) and kinds.isdisjoint({"", self.guards.kind})
+        is_of_cuda = dotted(call.func).endswith("cuda.amp.autocast")
+        return is_foreign or is_of_cuda or any(self.guards.rules_out(one, truth=True) for one in enabled)
 
     def _device_for(self, spot: Spot) -> str:
         """Give the machine's device, or the CPU for a library that knows no other device than CUDA."""
@@ -603,6 +605,13 @@ def _names(nodes: Iterable[ast.AST], use: type[ast.expr_context]) -> set[str]:
     """Give the names that code binds or reads."""
     inner = (node for one in nodes for node in ast.walk(one))
     return {last_name(n) for n in inner if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, use)}
+
+
+def _kinds_of(device: ast.expr) -> set[str]:
+    """Name the kinds that a device or a choice of devices may be, "" for one that is not known."""
+    if isinstance(device, ast.IfExp):
+        return _kinds_of(device.body) | _kinds_of(device.orelse)
+    return {kind_of(device)}
 
 
 def _is_off(call: ast.Call | None) -> bool:
