@@ -53,7 +53,7 @@ FILES = {
         "def models():\n"
         '    subprocess.run([sys.executable, "-m", "pip", "install", "models"])\n\n\n'
         'if __name__ == "__main__":\n'
-        "    gradio.Interface(voice.model.load).launch()\n"
+        "    gradio.Interface([voice.model.load, voice.model.fetch]).launch()\n"
     ),
     "voice/__init__.py": "",
     "voice/model.py": (
@@ -181,7 +181,8 @@ def test_models_that_the_code_names_are_listed(mini: Mini) -> None:
 def test_model_that_only_a_run_knows_the_name_of_is_told(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     app = 'from huggingface_hub import snapshot_download\ndef get(kind):\n    snapshot_download(f"maker/{kind}")\n'
-    clone = upstream(tmp_path / "clone", {"requirements.txt": "speaker\n", "app.py": app + STARTS})
+    starts = STARTS.replace("pass", "serve(get)")
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "speaker\n", "app.py": app + starts})
 
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x")).stdout
 

@@ -14,7 +14,7 @@ from patchlock.core.atomic_files import remove_tree
 
 _OURS = re.compile(
     r"patchlock-(addresses|build|bundle|cases|check|cross-check|diff|hooks|index|kernels|layers|lock|merge|new-app|record"
-    r"|smoke|sound|start|submodule|upstream)-[a-z0-9_]{8}"
+    r"|smoke|sound|start|submodule|uncached|upstream)-[a-z0-9_]{8}"
 )
 """As `tempfile` writes the names that we ask it for."""
 _AGE = 24 * 3600
