@@ -380,8 +380,9 @@ def test_files_without_a_place_that_a_set_changes_are_named(
 ) -> None:
     assert index
     wrong = "import torch\nmodel = load().cuda()\n"
+    partly = f'{wrong}device = "cuda" if torch.cuda.is_available() else "cpu"\n'
     files: dict[str, str | bytes] = {"requirements.txt": "clock\n", "app.py": wrong + STARTS}
-    clone = upstream(tmp_path / "c", files | {f"examples/{name}.py": wrong for name in examples})
+    clone = upstream(tmp_path / "c", files | {f"examples/{name}.py": partly for name in examples})
 
     (taken,) = proposed(face, clone, tmp_path / "x")["shared"]
 

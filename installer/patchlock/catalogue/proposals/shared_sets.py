@@ -18,11 +18,12 @@ from patchlock.catalogue.proposals.device_places import Verdict
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
-from patchlock.model.patch import Located, Outcome, OutcomeKind, Patch
+from patchlock.model.patch import Located, Outcome, Patch
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import import_graph, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
+from patchlock.patches.outcomes import APPLIED
 
 _OLD_GRADIO = Version("5.23")
 """The first whose gradio-client understands what pydantic 2.11 writes (gradio-client 1.8.0).
@@ -289,7 +290,7 @@ def with_more_changes(
     """Name the files that the patches of a set change although none of its places stands there: tests, examples."""
     told = {place.path for issue in issues if issue.name == one.name for place in issue.found}
     ids = {patch.id for patch in one.patches} - {*choice.without}
-    every = (each.path for each in outcomes if each.patch in ids and each.kind is OutcomeKind.NEEDED)
+    every = (each.path for each in outcomes if each.patch in ids and each.kind in APPLIED)
     paths = sorted({path for path in every if path is not None and path.suffix == ".py"} - told)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return dataclasses.replace(choice, why=f"{choice.why}; it also changes {paths[0]}{more}") if paths else choice
