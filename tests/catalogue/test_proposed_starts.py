@@ -621,6 +621,14 @@ def test_command_is_told_with_its_place() -> None:
     assert found.others == ("python app.py (its name is that of a program)",)
 
 
+@pytest.mark.parametrize("said", ["```yaml\n- pip:\n  - a\n```", "```\n- a>=0.3.1\n```"], ids=["yaml", "bound"])
+def test_requirement_in_a_page_is_no_start(said: str) -> None:
+    project = '[project.scripts]\na = "a.__main__:main"\n'
+    (found,) = started({"README.md": said, "pyproject.toml": project, "a/__main__.py": STARTS})
+
+    assert found.why == 'the project names it as the script "a"'
+
+
 @pytest.mark.parametrize(
     ("project", "wanted"),
     [

@@ -29,11 +29,13 @@ _HEADING = re.compile(r"(?i)(#{1,6})[ \t]+(.*)|<h([1-6])\b[^>]*>(.*)")
 _UNDERLINE = re.compile(r"([=\-`:'\"~^_*+#<>.])\1{2,}[ \t]*")
 _LITERAL = re.compile(r"[ \t]*(?:(?P<directive>\.\. (?:code|code-block|sourcecode|prompt)::.*)|(?!\.\. ).*::[ \t]*)")
 _CODE = re.compile(r"`([^`\n]+)`")
+_DATA = re.compile(r"(?i)[`~]{3,}[ \t]*(?:ya?ml|toml|json)\b.*")
+"""Above a block whose lines nobody types."""
 _TAG = re.compile(r"</?(?:code|pre|br|p)\b[^>]*>")
 _PROMPT = re.compile(r"^(?:\(?[\w.-]*\)?\s*[$#%]\s+|>>?\s+|!\s*|PS\b[^>]*>\s*|[A-Z]:\\[^>]*>\s*|-\s+|\*\s+)")
 _SETTING = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _COMMENT = re.compile(r"(?i)\s*(?:#|::|rem\s)")
-_AFTER = re.compile(r"\s*(?:&&|\|\||;|\||>>?|2>&1|(?<=\s)#\s|::)\s*")
+_AFTER = re.compile(r"\s*(?:&&|\|\||;|\||>>?(?!=)|2>&1|(?<=\s)#\s|::)\s*")
 _UV_RUN = r"uv run(?:\s+(?:--(?:extra|group|with|python|env-file)\s+\S+|--\w[\w-]*(?:=\S+)?))*"
 _BEFORE = re.compile(rf"^(?:(?:exec|sudo|call|start|nohup|time|poetry run|pdm run|pipenv run|env|{_UV_RUN})\s+)+")
 _UV_FILE = re.compile(rf"\b{_UV_RUN}\s+(?=\S+\.py(?:\s|$))")
@@ -246,12 +248,14 @@ def _code_of_page(path: PurePosixPath, content: str) -> Iterator[Told]:
         program = "streamlit run" if sdk and sdk[1] == "streamlit" else "python"
         yield from _lines(path, [(content.count("\n", 0, app.start()) + 1, f"{program} {app[1]}")], 1)
     fence, block, kept, exports = "", 0, list[tuple[int, str]](), dict[str, Setting]()
+    data = False
     for number, line in enumerate(content.splitlines(), start=1):
         stripped = _TAG.sub("", line).strip().removeprefix("> ").strip()
         mark = re.match(r"(`{3,}|~{3,})", stripped)
         if mark and (not fence or stripped.startswith(fence)):
-            if fence:
+            if fence and not data:
                 yield from _lines(path, kept, block, exports=exports)
+            data = not fence and bool(_DATA.fullmatch(stripped))
             fence, block, kept = ("" if fence else mark[1]), number, []
         elif fence:
             kept.append((number, stripped))
