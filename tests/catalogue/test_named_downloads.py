@@ -14,7 +14,9 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
     files = {PurePosixPath(f"{name}.py"): text.encode() for name, text in code.items()}
     files[PurePosixPath("local/model/config.json")] = b"{}"
     code_files = {path: data for path, data in files.items() if path.suffix == ".py"}
-    listed = downloads.read(files, Trees(code_files), [PurePosixPath(f"{name}.py") for name in started.split()])
+    paths = [PurePosixPath(f"{name}.py") for name in started.split()]
+    program = next((str(path) for path in paths if path.name != "__init__.py"), "")
+    listed = downloads.read(files, Trees(code_files), paths, ("python", program))
     return [(one.name, str(one.found.path), one.found.line, one.is_at_start) for one in listed]
 
 
@@ -168,10 +170,10 @@ def test_variable_alone_is_told_where_the_program_comes_to_it() -> None:
 def test_names_in_examples_and_tests_count_where_the_program_comes_to_them() -> None:
     files = {PurePosixPath(f"lib/examples/{name}.py"): b'M.from_pretrained("owner/name")' for name in "ab"}
 
-    listed = downloads.read(files, Trees(files), [PurePosixPath("lib/examples/a.py")])
+    listed = downloads.read(files, Trees(files), [PurePosixPath("lib/examples/a.py")], ("python", "lib/examples/a.py"))
 
     assert [str(one.found.path) for one in listed] == ["lib/examples/a.py"]
-    assert downloads.read(files, Trees(files), []) == ()
+    assert downloads.read(files, Trees(files), [], ("python",)) == ()
 
 
 def test_those_of_the_start_stand_first_and_each_once() -> None:
@@ -208,6 +210,6 @@ def test_what_the_program_never_comes_to_is_not_downloaded() -> None:
     path = PurePosixPath("app.py")
     files = {path: b'M.from_pretrained("owner/name")\nM.from_pretrained("owner/other")\n'}
 
-    listed = downloads.read(files, Trees(files), [path], {path: {2}})
+    listed = downloads.read(files, Trees(files), [path], ("python", "app.py"), {path: {2}})
 
     assert [one.name for one in listed] == ["owner/name"]

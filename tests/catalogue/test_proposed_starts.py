@@ -349,6 +349,12 @@ def test_file_that_does_nothing_when_it_is_run_is_no_program(end: str, is_progra
     assert bool(started({"pkg/__init__.py": "", "pkg/server.py": DEFINES + end})) == is_program
 
 
+MAKES = """import argparse
+def main():
+    argparse.ArgumentParser().add_argument("--out", required=True)
+if __name__ == "__main__":
+    main()
+"""
 REQUIRES = """import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument("-u", "--uri", required=True)
@@ -369,6 +375,13 @@ def test_arguments_that_a_program_requires_are_kept_for_this_machine_alone() -> 
         "go.sh:1 says so; --uri is tcp://127.0.0.1:90 instead of tcp://0.0.0.0:90; --data-dir is data instead of /data; "
         "it requires --model (own/__main__.py:5), which you have to give"
     )
+
+
+def test_package_that_imports_its_modules_before_its_program_requires_the_same() -> None:
+    texts = {"own/__init__.py": "from .net import A\n", "own/net.py": "A = 1\n", "own/__main__.py": MAKES}
+    (found,) = started(texts)
+
+    assert "it requires --out (own/__main__.py:3), which you have to give" in found.why
 
 
 OPTIONS = "import argparse\ndef options():\n    argparse.ArgumentParser().add_argument('--opt', required=True)\n"

@@ -115,7 +115,7 @@ class ProposalResult:
         files, trees = self.clone.files, self.clone.trees
         started, path = _started(trees, launch), launch.environment.get("PYTHONPATH", "")
         idle = reached_code.idle_lines(trees, started, launch.command, path) if started else {}
-        return downloads.read(files, trees, started, idle)
+        return downloads.read(files, trees, started, launch.command, idle)
 
     @property
     def asked(self) -> Asked:

@@ -140,6 +140,14 @@ def _reached(files: Files, command: Sequence[str], folders: Sequence[PurePosixPa
     return Reached(files=tuple(path for path in walk.seen if path != _TYPED), modules=tuple(walk.modules.values()))
 
 
+def program(started: Sequence[PurePosixPath], command: Sequence[str]) -> PurePosixPath | None:
+    """Tell which of the files that a command starts is the program itself; None where it is code that was typed."""
+    if "-c" in command:
+        return None
+    roots = {folder for path in started for folder in path.parents}
+    return _program(started, command, sorted(roots, key=lambda root: len(root.parts)))
+
+
 def _roots(program: PurePosixPath, command: Sequence[str], folders: Sequence[PurePosixPath]) -> list[PurePosixPath]:
     """Name the folders where Python looks for modules: that of a script, or the one in which it is started."""
     is_script = "-m" not in command and any(word.endswith(".py") for word in command)
@@ -235,7 +243,9 @@ def missing_text(missing: Sequence[ReachedImport]) -> str:
     return "; ".join(told)
 
 
-def _program(files: Files, command: Sequence[str], roots: Sequence[PurePosixPath]) -> PurePosixPath | None:
+def _program(
+    files: Collection[PurePosixPath], command: Sequence[str], roots: Sequence[PurePosixPath]
+) -> PurePosixPath | None:
     """Find the file that a command starts."""
     words = list(command)
     starter = PurePosixPath(words[0]).stem
@@ -253,7 +263,7 @@ def _program(files: Files, command: Sequence[str], roots: Sequence[PurePosixPath
     return script if script in files else None
 
 
-def _module(files: Files, dotted: str, roots: Collection[PurePosixPath]) -> PurePosixPath | None:
+def _module(files: Collection[PurePosixPath], dotted: str, roots: Collection[PurePosixPath]) -> PurePosixPath | None:
     """Find the file of a module of the app's own."""
     if not dotted:
         return None

@@ -102,6 +102,7 @@ def read(
     files: Files,
     trees: Trees,
     started: Sequence[PurePosixPath],
+    command: Sequence[str],
     idle: Mapping[PurePosixPath, Collection[int]] = MappingProxyType({}),
 ) -> tuple[Download, ...]:
     """List what is named, each thing once: first what is downloaded at the start, then by place.
@@ -110,12 +111,13 @@ def read(
         files: of the tree.
         trees: of its Python files.
         started: the files that the program runs as it starts, in order: packages around it, itself, what it imports.
+        command: with which it is started.
         idle: lines to which the program never comes, of files to which it does.
     """
     paths = [path for path in sorted(trees.files) if not importers.is_no_part(path, started)]
     code = {path: module for path in paths if (module := trees.of(path))}
     signs = sorted((path for path in code if _SIGNS.search(files[path])), key=lambda path: (path not in started, path))
-    program = next((path for path in started if path.name != "__init__.py"), None)
+    program = import_graph.program(started, command)
     begun = [(code[path], path == program) for path in started if path in code and signs]
     functions = _functions([module for module, _ in begun])
     run = _run_at_start(begun, functions)

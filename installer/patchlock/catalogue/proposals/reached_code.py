@@ -43,7 +43,7 @@ def idle_lines(
         python_path: its PYTHONPATH.
         never: gives the statements and expressions of a file that are known not to run.
     """
-    program = next((path for path in started if path.name != "__init__.py" and "-c" not in command), None)
+    program = import_graph.program(started, command)
     walk = _Walk(trees, import_graph.own_modules(trees, program or PurePosixPath(), command, python_path), never)
     for word in command:
         walk.mentioned.update(name for part in word.split() for name in part.replace("(", ".").split("."))
