@@ -18,7 +18,7 @@ from patchlock.environments import venv
 from patchlock.environments._children import gate
 
 VERSION = venv.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
-SAYS = "patchlock: not installed at run time: {}: what is installed is what the lock says; to change it, run `patchlock lock mini --profile tiny` and `patchlock install mini --profile tiny`\n"
+SAYS = "patchlock: not installed at run time: {}: only what the lock names is installed; if mini then lacks something, require it in patches/mini/app.toml, with a patch whose op is `add-requirement`, and run `patchlock lock mini --profile tiny` and `patchlock install mini --profile tiny`\n"
 
 
 @pytest.fixture(scope="module")

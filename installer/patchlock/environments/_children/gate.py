@@ -79,13 +79,14 @@ def installs(program: str, arguments: list[str]) -> bool:
 
 
 def refuse(program: str, arguments: list[str]) -> None:
-    """Say what was not installed, and what would install it."""
+    """Say what was not installed, and how to have it: locked again without a new requirement, nothing changes."""
     app, _, profile = os.environ.get("PATCHLOCK_GATE", "").partition("@")
     pair = f"{app} --profile {profile}"
     command = " ".join([program, *arguments])
     sentence = (
-        f"patchlock: not installed at run time: {command[:300]}: what is installed is what the lock says; "
-        f"to change it, run `patchlock lock {pair}` and `patchlock install {pair}`\n"
+        f"patchlock: not installed at run time: {command[:300]}: only what the lock names is installed; if {app} then "
+        f"lacks something, require it in patches/{app}/app.toml, with a patch whose op is `add-requirement`, and run "
+        f"`patchlock lock {pair}` and `patchlock install {pair}`\n"
     )
     if sys.stderr is not None:
         sys.stderr.write(sentence)
