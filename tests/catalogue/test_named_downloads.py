@@ -34,6 +34,7 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ),
         ('p.add_argument("--model", default="owner/name")\nM.from_pretrained(args.model)', "owner/name"),
         ('def load(name):\n    return snapshot_download(name)\nload("owner/name")\nload(other)', "owner/name"),
+        ('def load(name="owner/a"): ...\ndef more(name="owner/b"):\n    M.from_pretrained(name)', "owner/b"),
         ('snapshot_download(repo_id="owner/name")', "owner/name"),
         ('hf_hub_download("owner/name", "a/model.pt")', "owner/name/a/model.pt"),
         ('hf_hub_download(repo_id="owner/name", filename="model.pt")', "owner/name/model.pt"),
@@ -74,11 +75,9 @@ def test_what_the_code_names_is_found(code: str, name: str) -> None:
         "AutoModel.from_pretrained(path)",
         'AutoModel.from_pretrained("small")',
         'AutoModel.from_pretrained("roberta_base")',
-        "snapshot_download(self.repository)",
         'AutoModel.from_pretrained(f"{folder}/name")',
         'AutoModel.from_pretrained(f"checkpoints/{name}")',
         'AutoModel.from_pretrained("checkpoints/name")',
-        'def load(name="owner/a"): ...\ndef more(name="owner/b"):\n    M.from_pretrained(name)',
         'snapshot_download("owner/name", repo_type="dataset")',
         'pipeline("text-to-speech")',
         '"""See https://huggingface.co/owner/name/resolve/main/x.ckpt"""',
@@ -163,7 +162,8 @@ def test_address_is_wanted_at_the_start_where_what_downloads_is_called_with_it_t
 
 def test_variable_alone_is_told_where_the_program_comes_to_it() -> None:
     code = "def get(repository):\n    return snapshot_download(repository)"
-    assert found(app=code) == []
+    assert found("web", app=code, web="") == []
+    assert found(app=code) == [("{repository}", "app.py", 2, False)]  # of what nobody knows how it is started
     assert found("app", app=code) == [("{repository}", "app.py", 2, False)]
 
 
@@ -204,6 +204,50 @@ def test_what_a_function_of_another_file_is_given_is_what_it_downloads() -> None
         ("owner/first", "loader.py", 2, False),
         ("owner/second", "loader.py", 5, False),
     ]
+
+
+DEFAULT = """class Voice:
+    def __init__(self, name="owner/small"):
+        if "/" not in name:
+            repository = f"owner/{name}"
+        else:
+            repository = name
+        load(repository=repository)
+
+def load(repository="owner/old"):
+    hf_hub_download(repository, "model.pt")
+"""
+KEPT = """class Voice:
+    def __init__(self, repository=None):
+        if repository is None:
+            repository = "owner/name"
+        self.repository = repository
+
+    def load(self, name):
+        hf_hub_download(self.repository, f"voices/{name}.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        (DEFAULT, ("owner/small/model.pt", "voice.py", 10, False)),
+        (KEPT, ("owner/name/voices/{name}.pt", "voice.py", 8, False)),
+    ],
+    ids=["given-on", "kept-by-the-object"],
+)
+def test_default_of_an_argument_is_followed_to_where_it_is_used(code: str, place: tuple[str, str, int, bool]) -> None:
+    assert found(voice=code) == [place]
+
+
+def test_what_another_function_calls_by_the_same_name_is_not_used() -> None:
+    code = 'def one():\n    name = NAME\ndef other():\n    name = NAMES[1]\n    M.from_pretrained(name)\nNAME = "owner/name"\n'
+    assert found(app=code) == []
+
+
+def test_file_is_of_the_repository_that_is_given_with_it() -> None:
+    code = 'def get(name, file):\n    hf_hub_download(name, file)\nget(chosen, "a.pt")\nget("owner/name", chosen)\n'
+    assert found(app=code) == [("owner/name/{file}", "app.py", 2, False)]
 
 
 def test_what_the_program_never_comes_to_is_not_downloaded() -> None:

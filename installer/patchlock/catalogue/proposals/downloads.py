@@ -127,7 +127,7 @@ def read(
     found: dict[str, Download] = {}
     for path in signs:
         for one in _of(path, code[path], files, wanted, reaching, given):
-            is_unknown = _VARIABLE.fullmatch(one.repository) and path not in started
+            is_unknown = started and _VARIABLE.fullmatch(one.repository) and path not in started
             if is_unknown or one.found.line in idle.get(path, ()):
                 continue
             if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):
@@ -143,13 +143,13 @@ def _of(
     files: Files,
     wanted: Collection[ast.AST],
     reaching: Collection[ast.AST],
-    given: Mapping[ast.AST, Mapping[str, ast.expr]],
+    given: Mapping[_Function, Mapping[str, ast.expr]],
 ) -> Iterator[Download]:
-    texts = _texts(module)
+    texts = _Texts(module, given)
     for node in ast.walk(module):
         named: tuple[str, str] | None = None
         if isinstance(node, ast.Call):
-            named = _of_call(node, {**given.get(node, {}), **texts})
+            named = _of_call(node, texts.at(node))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node in reaching:
             named = _of_text(node.value)
         if named is None or PurePosixPath(named[0]) in files or _is_folder(named[0], files):
@@ -297,15 +297,47 @@ def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _texts(module: ast.Module) -> Mapping[str, ast.expr]:
-    """Give the texts of a module's names, also those that are defaults of arguments; a name with two is unknown."""
+class _Texts:
+    """The texts of a module's names, where it calls something.
+
+    Args:
+        module: whose names.
+        given: what those who call a function give its parameters.
+    """
+
+    def __init__(
+        self, module: ast.Module, given: Mapping[_Function, Mapping[str, ast.expr]] = MappingProxyType({})
+    ) -> None:
+        self._everywhere, self._given = _texts(ast.walk(module)), given
+        functions = dict.fromkeys(one for every in _functions([module]).values() for one in every)
+        self._around = {node: one for one in functions for node in ast.walk(one) if isinstance(node, ast.Call)}
+        self._inside: dict[_Function, Mapping[str, ast.expr]] = {}
+
+    def at(self, call: ast.Call) -> Mapping[str, ast.expr]:
+        """Give the texts of names as the function around a call has them: its own come before its arguments."""
+        function = self._around.get(call)
+        if function is None:
+            return self._everywhere
+        if function not in self._inside:
+            arguments = {**_texts([function.args], self._everywhere), **self._given.get(function, {})}
+            self._inside[function] = _texts((node for one in function.body for node in ast.walk(one)), arguments)
+        return self._inside[function]
+
+
+def _texts(nodes: Iterable[ast.AST], outer: Mapping[str, ast.expr] = MappingProxyType({})) -> Mapping[str, ast.expr]:
+    """Give the texts of names, also those that are defaults of arguments; of several, the one that is a repository.
+
+    Args:
+        nodes: that give them.
+        outer: names that are known where the nodes give them nothing.
+    """
     found: dict[str, dict[str, ast.expr]] = {}
-    for node in ast.walk(module):
+    for node in nodes:
         pairs: list[tuple[str, ast.AST | None]] = []
-        if isinstance(node, ast.Assign):
-            pairs = [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            pairs = [(node.target.id, node.value)]
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            pairs = [(ast.unparse(one), node.value) for one in targets if isinstance(one, ast.Name | ast.Attribute)]
+            found |= {name: found.get(name, {}) for name, _ in pairs}  # whatever it is, it is no longer what is outside
         elif isinstance(node, ast.arguments):
             pairs = list(zip([one.arg for one in node.args[::-1]], node.defaults[::-1], strict=False))
             pairs += list(zip([one.arg for one in node.kwonlyargs], node.kw_defaults, strict=True))
@@ -315,40 +347,57 @@ def _texts(module: ast.Module) -> Mapping[str, ast.expr]:
             default = next((one.value for one in node.keywords if one.arg == "default"), None)
             pairs = [(name, default), (f".{name}", default)]
         for name, value in pairs:
-            if isinstance(value, ast.JoinedStr | ast.BinOp) or (
+            if isinstance(value, ast.JoinedStr | ast.BinOp | ast.Name) or (
                 isinstance(value, ast.Constant) and isinstance(value.value, str)
             ):
                 found.setdefault(name, {})[ast.unparse(value)] = value
-    return {name: next(iter(values.values())) for name, values in found.items() if len(values) == 1}
+    known = {name: value for name, value in outer.items() if name not in found}
+    known |= {name: next(iter(values.values())) for name, values in found.items() if len(values) == 1}
+    for name, values in found.items():
+        texts = {_text(one, known) for one in values.values()} if len(values) > 1 else set()
+        texts = {one for one in texts if not _VARIABLE.fullmatch(one)}
+        texts = texts if len(texts) == 1 else {one for one in texts if _REPOSITORY.fullmatch(one)}
+        if len(texts) == 1:
+            known[name] = ast.Constant(value=texts.pop())
+    return known
+
+
+def _names_download(function: _Function) -> bool:
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+    return any(not _CALLS.keys().isdisjoint(_names_of(one.func)) for one in calls)
 
 
 def _given_texts(
     named: Iterable[ast.Module], modules: Collection[ast.Module]
-) -> Mapping[ast.AST, Mapping[str, ast.expr]]:
-    """Give the texts that the parameters around a call have, where all who call the function with a text say one."""
-    around: dict[ast.AST, _Function] = {}
+) -> Mapping[_Function, Mapping[str, ast.expr]]:
+    """Give the texts that parameters around a call have, where all who call the function with a text say one.
+
+    Where some call it with a repository, what the others say is of another one.
+    """
     functions = _functions(named)
-    for function in (one for every in functions.values() for one in every):
-        calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
-        around |= {one: function for one in calls if not _CALLS.keys().isdisjoint(_names_of(one.func))}
-    wanted = {name for name, every in functions.items() if any(one in around.values() for one in every)}
-    found: dict[_Function, dict[str, set[str]]] = {}
+    wanted = {name for name, every in functions.items() if any(map(_names_download, every))}
+    found: dict[_Function, list[dict[str, str]]] = {}
     for module in modules if wanted else ():
         every = (node for node in ast.walk(module) if isinstance(node, ast.Call))
-        callers = [call for call in every if not wanted.isdisjoint(_names_of(call.func))]
-        texts = _texts(module) if callers else {}
+        if callers := [call for call in every if not wanted.isdisjoint(_names_of(call.func))]:
+            texts = _Texts(module)
         for call in callers:
             if (one := _called(call, functions)) is not None:
-                for name, value in _arguments(call, one):
-                    text = _text(value, texts)
-                    found.setdefault(one, {}).setdefault(name, set()).update(
-                        [] if _VARIABLE.fullmatch(text) else [text]
-                    )
-    said = {
-        one: {name: ast.Constant(value=texts.pop()) for name, texts in every.items() if len(texts) == 1}
-        for one, every in found.items()
-    }
-    return {node: said.get(function, {}) for node, function in around.items()}
+                said = {name: _text(value, texts.at(call)) for name, value in _arguments(call, one)}
+                known = {name: text for name, text in said.items() if not _VARIABLE.fullmatch(text)}
+                found.setdefault(one, []).append(known)
+    return {one: _agreed([said for said in calls if _has_repository(said)] or calls) for one, calls in found.items()}
+
+
+def _has_repository(said: Mapping[str, str]) -> bool:
+    return any(_REPOSITORY.fullmatch(text) and not _WEIGHTS.search(text) for text in said.values())
+
+
+def _agreed(calls: Iterable[Mapping[str, str]]) -> Mapping[str, ast.expr]:
+    texts: dict[str, set[str]] = {}
+    for name, text in (one for said in calls for one in said.items()):
+        texts.setdefault(name, set()).add(text)
+    return {name: ast.Constant(value=every.pop()) for name, every in texts.items() if len(every) == 1}
 
 
 def _arguments(call: ast.Call, function: _Function) -> Iterator[tuple[str, ast.expr]]:
@@ -410,10 +459,10 @@ def _text(node: ast.AST, texts: Mapping[str, ast.expr]) -> str:
             return _text(value, texts)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _text(left, texts) + _text(right, texts)
+        case ast.Name() | ast.Attribute() if (name := ast.unparse(node)) in texts:
+            return _text(texts[name], {other: value for other, value in texts.items() if other != name})
         case ast.Attribute(value=ast.Name(), attr=name) if f".{name}" in texts:  # args.model
             return _text(texts[f".{name}"], {})
-        case ast.Name(id=name) if name in texts:
-            return _text(texts[name], {other: value for other, value in texts.items() if other != name})
         case _:
             return f"{{{ast.unparse(node)}}}"
 
