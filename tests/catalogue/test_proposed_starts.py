@@ -453,6 +453,15 @@ def test_what_every_line_gives_a_program_to_work_on_is_kept(lines: list[str], ar
     assert command.why.partition(" says so")[2] == why
 
 
+def test_quoted_text_does_not_end_a_command() -> None:
+    block = 'time python go.py \\\n  --out x.wav \\\n  --text "Time flies; it\'s late & # over" && ls\n'
+    files = tree({"go.py": GIVEN, "README.md": f'```sh\n{block}```\n`python go.py --text "Hello" --out y.wav`\n'})
+    (command,) = launch_commands.candidates(files, Trees({PurePosixPath("go.py"): files[PurePosixPath("go.py")]}))
+
+    assert command.command == ("python", "go.py", "--text", "Time flies; it's late & # over")
+    assert command.why == "README.md:2 says so; every line of its documents gives it --text"
+
+
 @pytest.mark.parametrize(
     ("readme", "command", "why"),
     [

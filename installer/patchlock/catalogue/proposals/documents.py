@@ -35,7 +35,10 @@ _TAG = re.compile(r"</?(?:code|pre|br|p)\b[^>]*>")
 _PROMPT = re.compile(r"^(?:\(?[\w.-]*\)?\s*[$#%]\s+|>>?\s+|!\s*|PS\b[^>]*>\s*|[A-Z]:\\[^>]*>\s*|-\s+|\*\s+)")
 _SETTING = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _COMMENT = re.compile(r"(?i)\s*(?:#|::|rem\s)")
-_AFTER = re.compile(r"\s*(?:&&|\|\||;|\||>>?(?!=)|2>&1|(?<=\s)#\s|::)\s*")
+_AFTER = r"\s*(?:&&|\|\||;|\||>>?(?!=)|2>&1|(?<=\s)#\s|::)\s*"
+_QUOTED = r"(?<!\w)(?<![-/l][ck] )(?:\"(?:\\.|[^\"\\])*\"|'[^']*')"
+"""A text that is no command line: neither what `sh -lc` or `cmd /k` is given, nor what follows an apostrophe."""
+_COMMANDS = re.compile(rf"((?:{_QUOTED}|(?!{_AFTER}).)+)|{_AFTER}")
 _UV_RUN = r"uv run(?:\s+(?:--(?:extra|group|with|python|env-file)\s+\S+|--\w[\w-]*(?:=\S+)?))*"
 _BEFORE = re.compile(rf"^(?:(?:exec|sudo|call|start|nohup|time|poetry run|pdm run|pipenv run|env|{_UV_RUN})\s+)+")
 _UV_FILE = re.compile(rf"\b{_UV_RUN}\s+(?=\S+\.py(?:\s|$))")
@@ -354,7 +357,7 @@ def _lines(
             value = _VARIABLE.sub(lambda found: known.get(found[1], found[0]), _HERE.sub(".", assigned[3].strip("\"'")))
             known[assigned[2]] = value
             exports |= {assigned[2]: Setting(value=value, line=number, block=block)} if assigned[1] else {}
-        for part in _AFTER.split(line.strip()):
+        for part in _COMMANDS.findall(line.strip()):
             given = dict[str, Setting]()
             bare = _UV_FILE.sub(r"\g<0>python ", _PROMPT.sub("", part.strip()))
             if is_page and (exported := _EXPORTED.fullmatch(bare)):
