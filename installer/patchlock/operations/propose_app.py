@@ -131,8 +131,8 @@ class ProposalResult:
     def without_brought(self, remarks: Iterable[str], locked: Mapping[NormalizedName, Version]) -> tuple[str, ...]:
         """Leave out of remarks what its README installs, or another file asks for, and a lock brings."""
         files, imports = self.clone.files, Imports(self.clone.files, self.clone.trees)
-        left = _of_readme(self.clone, {*self.asked, *locked}, imports)
-        renewed = {one: "" for one in _of_readme(self.clone, self.asked, imports) if one not in left}
+        left = _of_readme(self.clone, self.proposal, {*self.asked, *locked}, imports)
+        renewed = {one: "" for one in _of_readme(self.clone, self.proposal, self.asked, imports) if one not in left}
         for other in self.proposal.alternatives:
             before, now = (_of_other_file(files, self.asked, self.proposal, other, brought) for brought in ({}, locked))
             renewed[before] = now
@@ -342,7 +342,7 @@ def _draft(
             *python_limits.of_code(trees, idle if commands else {}, [one.python for one in profiles]),
             *_of_container(clone, draft, wanted.catalogue),
             *filter(None, (_of_other_file(files, asked, draft, one, {}) for one in alternatives)),
-            *_of_readme(clone, asked, found),
+            *_of_readme(clone, draft, asked, found),
             *fetched_programs.read(trees),
             *device_switches.read(trees),
             *(
@@ -475,16 +475,25 @@ def _of_other_file(
 _OF_REPOSITORY = ", as a release of the index or an archive with its sha256, as no lock takes a repository"
 
 
-def _of_readme(clone: CandidateApp, asked: Collection[NormalizedName], imports: Imports) -> tuple[str, ...]:
-    """Name what the README installs with pip beside the app, its code imports, and no requirement brings."""
+def _of_readme(
+    clone: CandidateApp, draft: Proposal, brought: Collection[NormalizedName], imports: Imports
+) -> tuple[str, ...]:
+    """Name what the README installs with pip beside the app, its code imports, and what is taken does not bring."""
     packages = {path.parent for path in clone.files if path.name == "__init__.py"}
     own = {canonicalize_name(one.name) for one in packages if one.parent not in packages}
     own.add(canonicalize_name(project_facts.name(clone.files)))
-    left = {name: one for name, one in documents.pip_packages(clone.documents).items() if name not in {*asked, *own}}
+    left = {name: one for name, one in documents.pip_packages(clone.documents).items() if name not in {*brought, *own}}
     imported = {module_names.distribution_of(one.top) for one in imports.all()} if left else set()
+    silent = f"{' and '.join(map(str, draft.together))} do{'es' * (len(draft.together) == 1)} not ask for"
+    others = _all_files(clone, (one.path for one in draft.alternatives if one.path in clone.files)) if left else ()
+    elsewhere = {
+        name: f" ({first.found.path}:{first.found.line} does)"
+        for name, (first, *_) in requirement_repairs.located(clone.files, others).items()
+    }
     return tuple(
         f"{one.found.path}:{one.found.line} installs {one.requirement} with pip{', as optional' * one.is_optional}, "
-        "which its code imports and no requirement asks for: add it with a patch (add-requirement) if the app needs it"
+        f"which its code imports and {silent}{elsewhere.get(name, '')}: "
+        "add it with a patch (add-requirement) if the app needs it"
         f"{_OF_REPOSITORY if one.requirement.url else ''}"
         for name, one in left.items()
         if name in imported
