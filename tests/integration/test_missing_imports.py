@@ -8,7 +8,7 @@ import json
 import shutil
 import tarfile
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +24,7 @@ from patchlock.model.checks import ImportsCheck
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage, Original
 from patchlock.operations import check_catalogue
-from patchlock.operations.missing_imports import KnownModules
+from patchlock.operations.missing_imports import KnownModules, on_device
 
 Face = Callable[..., Said]
 
@@ -91,6 +91,44 @@ def test_nothing_is_missing_while_a_package_is_unknown(packages: list[LockedPack
     assert not any(known.lack(module) for module in IS_MISSING.split())
     assert known.is_anything_known()
     assert not KnownModules([_package("unread", "f" * 64)], tmp_path).is_anything_known()
+
+
+ASKED = """import alpha
+def size():
+    if torch.cuda.is_available():
+        import gradium
+    if torch.backends.mps.is_available():
+        import spac, six
+        if torch.cuda.is_available():
+            import hidde
+        try:
+            import caught
+        except ImportError:
+            pass
+    else:
+        from delta.more import x
+def idle():
+    if torch.backends.mps.is_available():
+        import never
+print(size())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("mps", ["spac:6"]),
+        ("xpu", ["delta.more:14"]),
+        ("cpu", []),
+        ("cuda", []),
+    ],
+)
+def test_import_below_a_test_for_a_device_counts_where_that_is_there(
+    packages: list[LockedPackage], tmp_path: Path, kind: str, wanted: list[str]
+) -> None:
+    files = {PurePosixPath("app.py"): b"import own\n", PurePosixPath("own.py"): ASKED.encode()}
+    found = on_device(kind, files, KnownModules(packages, tmp_path), ("python", "app.py"), "")
+    assert [f"{one.module}:{one.line}" for one in found] == wanted
 
 
 def test_lock_that_lacks_what_another_one_has_is_found_without_upstream(

@@ -257,6 +257,35 @@ def test_what_another_file_asks_for_and_the_lock_brings_is_not_told(
     ]
 
 
+@pytest.mark.parametrize("solve", [True, False], ids=["solve", "look"])
+def test_what_only_this_kind_of_device_imports_is_required_there(
+    face: Face, index: str, tmp_path: Path, solve: bool
+) -> None:
+    assert index
+    asks = "import clock\ndef size():\n    if torch.cuda.is_available():\n        return 9\n"
+    asks += "    if not torch.cuda.is_available():\n        import speaker\n        return speaker.size()\n"
+    app = f"{asks}    return 1\n{STARTS}    size()\n"
+    files = {"requirements.txt": "clock\n", "requirements-web.txt": "speaker\n", "app.py": app}
+    clone, into = upstream(tmp_path / "clone", files), tmp_path / "x"
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(into), *["--solve"] * solve)
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert ("\nspeaker==" in (into / "lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()) is solve
+    if solve:
+        (patch,) = tomllib.loads((into / "patches/mini-voice/app.toml").read_text())["patch"]
+        assert "cpu" in patch["profiles"]
+        assert "mps-macos" not in patch["profiles"]
+        says = (
+            "requirement speaker: app.py:6 imports speaker where the device is cpu; requirements-web.txt:1 asks for it"
+        )
+        assert f"\nadded to it: {says}\n" in told.stdout
+    else:
+        title = "missing-at-the-start: the program imports where the device is cpu what nothing requires"
+        assert f"\nmay make it fail once that code runs:\n{title}\n" in told.stdout
+        assert "imports are missing" in told.stderr
+
+
 def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from patchlock.catalogue.proposals import module_names, onnx_builds, submodules
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.locks.wheel_choice import marker_environment
 from patchlock.model.app import OptionalLists, SharedSet
+from patchlock.model.backends import BACK_ENDS
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
@@ -82,11 +83,12 @@ def cure(proposal: Proposal, missing: ReachedImport, clone: CandidateApp, look: 
         requirement, why = named
     elif look.on_index(name) and name not in _dropped(proposal):
         requirement, why = Requirement(name), f"the index has a {name}; see that it is the project that is meant"
-        remark = f"{missing.path}:{missing.line} imports {missing.module} at the start and nothing requires it; {why}"
+        remark = f"{_says(missing)} and nothing requires it; {why}"
         proposal = dataclasses.replace(proposal, remarks=tuple(dict.fromkeys((*proposal.remarks, remark))))
     else:
         return None
-    return _by_requirement(proposal, requirement, missing, why)
+    profiles = tuple(one.name for one in look.profiles if BACK_ENDS[one.back_end].device == missing.device)
+    return _by_requirement(proposal, requirement, missing, why, profiles)
 
 
 def _dropped(proposal: Proposal) -> set[NormalizedName]:
@@ -96,7 +98,7 @@ def _dropped(proposal: Proposal) -> set[NormalizedName]:
 
 
 def _says(missing: ReachedImport) -> str:
-    return f"{missing.path}:{missing.line} imports {missing.module} at the start"
+    return f"{missing.path}:{missing.line} imports {missing.module} {missing.when}"
 
 
 def _extra(
@@ -188,7 +190,7 @@ def _sections(
             proposal,
             Requirement(text),
             source.path,
-            why=f"the program imports {missing.module} at its start, and upstream has it in an extra: {extras}",
+            why=f"the program imports {missing.module} {missing.when}, and upstream has it in an extra: {extras}",
             source=proposal.link(source.path, users[0][2]),
             comment=f"{_says(missing)}.",
             profiles=tuple(profile for profile, *_ in users) if len(users) < len(look.profiles) else (),
@@ -228,14 +230,17 @@ def _named(
     return None
 
 
-def _by_requirement(proposal: Proposal, requirement: Requirement, missing: ReachedImport, why: str) -> Cure | None:
+def _by_requirement(
+    proposal: Proposal, requirement: Requirement, missing: ReachedImport, why: str, profiles: tuple[str, ...]
+) -> Cure | None:
     section = _required(
         proposal,
         requirement,
         proposal.together[0],
-        why=f"the program imports {missing.module} at its start, and nothing requires it; {why}",
+        why=f"the program imports {missing.module} {missing.when}, and nothing requires it; {why}",
         source=proposal.link(missing.path, missing.line),
         comment=f"{_says(missing)}.",
+        profiles=profiles,
     )
     if section is None:
         return None

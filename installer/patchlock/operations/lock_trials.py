@@ -12,6 +12,7 @@ from patchlock.locks import lock_request, relock
 from patchlock.locks.conflicts.explanation import Explanation
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs, last_day
+from patchlock.model.backends import BACK_ENDS
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Outcome
@@ -127,13 +128,24 @@ def outcomes(proposal: Proposal, trying: LockSettings) -> tuple[Outcome, ...]:
 def imports_missing(
     proposal: Proposal, lock: Lock, trying: LockSettings, command: Sequence[str] = (), python_path: str = ""
 ) -> tuple[ReachedImport, ...]:
-    """Name what the program imports at its start and nothing in a lock brings; a command, where it has another."""
+    """Name what the program imports at its start or for the profile's device, and nothing in a lock brings.
+
+    Args:
+        proposal: of the app.
+        lock: its lock.
+        trying: the pair.
+        command: where the program has another one than the proposal's.
+        python_path: of that command.
+    """
     request = proposal_scratch.request_for(proposal, trying)
     files = missing_imports.read_files(lock_request.read_patched(request))
     if files is None:
         return ()
     packages = KnownModules(lock.packages, trying.cache, module_names.brings)
     launch = request.app.launch
-    return missing_imports.of_program(
-        files, packages, command or launch.command, python_path if command else launch.environment.get("PYTHONPATH", "")
-    )
+    path = python_path if command else launch.environment.get("PYTHONPATH", "")
+    at_start = missing_imports.of_program(files, packages, command or launch.command, path)
+    kind = BACK_ENDS[trying.profile.back_end].device
+    later = missing_imports.on_device(kind, files, packages, command or launch.command, path)
+    known = {one.module for one in at_start}
+    return (*at_start, *(one for one in later if one.module not in known))

@@ -6,6 +6,7 @@ kept of them. Where something of the lock is not known well enough to exclude th
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import sys
 import tarfile
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.catalogue.proposals import importers
+from patchlock.catalogue.proposals import device_places, importers
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.distributions import wheel_facts, wheelhouse
@@ -26,7 +27,7 @@ from patchlock.locks.lock_request import Request, Upstream
 from patchlock.model.errors import PatchlockError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage
-from patchlock.patches import import_graph
+from patchlock.patches import device_branches, import_graph
 from patchlock.patches.import_graph import ReachedImport, Trees
 from patchlock.worktree import upstream_cache
 
@@ -108,6 +109,30 @@ def of_program(
     reached = import_graph.reached(files, command, python_path).modules
     others = import_graph.of_others(files, reached, command, python_path)
     return tuple(one for one in others if packages.lack(one.module))
+
+
+def on_device(
+    kind: str, files: Mapping[PurePosixPath, bytes], packages: KnownModules, command: Sequence[str], python_path: str
+) -> tuple[ReachedImport, ...]:
+    """Name what code to which a program may come imports below a test for one kind of device, and no package has.
+
+    Nothing is named for CUDA, which such tests are read without.
+    """
+    trees, found = Trees(files), list[ReachedImport]()
+    for path, data in files.items() if kind != "cuda" else ():
+        module = trees.of(path) if b"is_available" in data or b"platform" in data else None
+        for node in device_branches.chosen(module, device_branches.tests_of(module, kind)) if module else ():
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            found += (ReachedImport(module=one, path=path, line=node.lineno, device=kind) for one in names)
+    lacking = [one for one in found if packages.lack(one.module)]
+    others = import_graph.of_others(files, lacking, command, python_path)
+    if not others:
+        return ()
+    started = import_graph.reached(files, command, python_path, trees).files
+    every = dict.fromkeys((one.path for one in others), ())
+    idle = device_places.idle_lines(kind, trees, started, command, python_path, every)
+    return tuple(one for one in others if one.line not in idle[one.path])
 
 
 def told(request: Request, lock: Lock, missing: tuple[ReachedImport, ...]) -> str:

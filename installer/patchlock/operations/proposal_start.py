@@ -196,13 +196,17 @@ def _with_pkg_resources(
 
 def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
     """Tell of imports that nothing brings."""
-    places = tuple(Finding(path=one.path, line=one.line, text=f"imports {one.module}") for one in missing)
+    places = tuple(
+        Finding(path=one.path, line=one.line, text=f"imports {one.module}{f' {one.when}' * bool(one.device)}")
+        for one in missing
+    )
     return Issue(
         name="missing-at-the-start",
-        title="the program imports at its start what nothing requires",
+        title=f"the program imports {' and '.join(dict.fromkeys(one.when for one in missing))} what nothing requires",
         means="it ends with ModuleNotFoundError",
         found=places,
         remedy="find out what brings it, and require that" + ("" if trying.solve else "; `--solve` looks for it"),
+        is_at_start=not all(one.device for one in missing),
     )
 
 

@@ -1,8 +1,9 @@
-"""Which code of a file never runs where the only device is of one kind, as the tests of the file say; edits nothing."""
+"""Which code of a file never runs where the only device is of one kind, and which its tests choose; edits nothing."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from patchlock.patches.ops._device.guards import Guards, bindings_of, guards_of
 from patchlock.patches.ops._device.walk import Walk
@@ -25,3 +26,11 @@ def never_run(module: ast.Module, tests: Tests) -> frozenset[ast.AST]:
     except RecursionError:
         return frozenset()
     return frozenset(spot.node for spot in spots)
+
+
+def chosen(module: ast.Module, tests: Tests) -> Iterator[ast.stmt]:
+    """Give the statements below tests whose answer is known and takes them; they run wherever the test does."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.If):
+            yield from node.body if tests.rules_out(node.test, truth=False) else ()
+            yield from node.orelse if tests.rules_out(node.test, truth=True) else ()

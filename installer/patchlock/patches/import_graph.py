@@ -41,6 +41,13 @@ class ReachedImport:
     line: int
     is_patched: bool = False
     """A patch has written it; it may be met later than at the start."""
+    device: str = ""
+    """Of which kind, below a test for that: it is met there as the program starts, or later; "" for no such test."""
+
+    @property
+    def when(self) -> str:
+        """Say when it is met, the end of a clause."""
+        return f"where the device is {self.device}" if self.device else "at the start"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,12 +242,18 @@ def _does(call: ast.Call, own: Collection[str]) -> bool:
 def missing_text(missing: Sequence[ReachedImport]) -> str:
     """Say which modules are missing, and which line of whose file imports each."""
     told = []
-    for is_patched, who in ((False, "it imports at its start"), (True, "patches make it import")):
-        found = [one for one in missing if one.is_patched is is_patched]
+    for who in dict.fromkeys(map(_who, missing)):
+        found = [one for one in missing if _who(one) == who]
         first = ", ".join(f"{one.module} ({one.path}:{one.line})" for one in found[:_SHOWN])
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        told += [f"{who} what no package of the lock brings: {first}{more}"] if found else []
+        told.append(f"{who} what no package of the lock brings: {first}{more}")
     return "; ".join(told)
+
+
+def _who(one: ReachedImport) -> str:
+    if one.is_patched:
+        return "patches make it import"
+    return f"it imports {one.when}" if one.device else "it imports at its start"
 
 
 def _program(
