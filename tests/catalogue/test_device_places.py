@@ -69,9 +69,28 @@ def test_what_stands_above_a_place_says_on_which_machines_it_counts(
 ) -> None:
     line = next(number for number, text in enumerate(code.splitlines(), 1) if re.search(r"\bx\b", text))
 
-    judged = {kind: device_places.verdicts(ast.parse(code), kind).get(line) for kind in KINDS}
+    judged = {kind: device_places.verdicts(ast.parse(code), kind, {}).get(line) for kind in KINDS}
 
     assert judged == {kind: verdict if kind in kinds.split() else None for kind in KINDS}
+
+
+@pytest.mark.parametrize(
+    ("called", "verdict"),
+    [
+        ("", BY_DEFAULT),
+        ("a.Net(1)", None),
+        ("Net(1, d); a.Net(1, device=d)", NEVER),
+        ("Net(1, d); Net(2)", None),
+        ("Net(*given)", BY_DEFAULT),
+        ("def never():\n    Net(1)", BY_DEFAULT),
+    ],
+)
+def test_default_of_a_class_counts_as_the_program_makes_one(called: str, verdict: Verdict | None) -> None:
+    path = PurePosixPath("run.py")
+    trees = Trees({path: called.encode()})
+    made = device_places.calls_of_classes(trees, {path: [2]})
+    module = ast.parse("class Net:\n    def __init__(self, n,\n                 device='cuda'): ...")
+    assert device_places.verdicts(module, "cpu", made).get(3) is verdict
 
 
 GRAPHS = {

@@ -257,6 +257,7 @@ def _draft(
         started=started,
         left_out=[one.device for one in left_out],
         profile=wanted.profile.name,
+        made=device_places.calls_of_classes(trees, idle),
         idle=functools.cache(
             lambda kind: device_places.idle_lines(
                 kind, trees, started, launch.command, launch.environment.get("PYTHONPATH", ""), idle

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import enum
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -42,15 +43,20 @@ class Verdict(enum.Enum):
     IF_GIVEN = "it does it where a caller gives it the number of a card"
 
 
-def verdicts(module: ast.Module, kind: str) -> Mapping[int, Verdict]:
+Made = Mapping[str, Sequence[ast.Call]]
+"""A class → the calls that make one, in code that runs."""
+
+
+def verdicts(module: ast.Module, kind: str, made: Made) -> Mapping[int, Verdict]:
     """Judge the lines of a file on machines with one kind of device; one that is not there runs.
 
     Args:
         module: the file.
         kind: as PyTorch names it: `cpu`, `mps`, `xpu`, `privateuseone`.
+        made: of the program.
     """
     tests = device_branches.tests_of(module, kind)
-    found = {line: verdict for function in _functions(module) for line, verdict in _by_arguments(function)}
+    found = {line: one for function, calls in _functions(module, made) for line, one in _by_arguments(function, calls)}
     outermost = device_branches.never_run(module, tests)
     never = {*_lines(outermost)}
     dead = {node for one in outermost for node in ast.walk(one)}
@@ -125,15 +131,42 @@ def _is_end(one: ast.stmt, tests: device_branches.Tests) -> bool:
             return False
 
 
-def _functions(module: ast.Module) -> Iterator[_Function]:
-    yield from (node for node in ast.walk(module) if isinstance(node, _Function))
+def calls_of_classes(trees: Trees, idle: Mapping[PurePosixPath, Collection[int]]) -> Made:
+    """Find the calls that make something of a class: what is named as classes are.
+
+    Args:
+        trees: of the app.
+        idle: the files to which the program may come, with the lines to which it does not.
+    """
+    found: dict[str, list[ast.Call]] = {}
+    for path, lines in idle.items():
+        for node in ast.walk(trees.of(path) or ast.Module([], [])):
+            if isinstance(node, ast.Call) and node.lineno not in lines:
+                name = ast.unparse(node.func).rpartition(".")[2]
+                if name[:1].isupper():
+                    found.setdefault(name, []).append(node)
+    return found
 
 
-def _by_arguments(function: _Function) -> Iterator[tuple[int, Verdict]]:
+def _functions(module: ast.Module, made: Made) -> Iterator[tuple[_Function, Sequence[ast.Call]]]:
+    """Give the functions of a file, with the calls of each that makes an object."""
+    owners = {one: node.name for node in ast.walk(module) if isinstance(node, ast.ClassDef) for one in node.body}
+    for node in ast.walk(module):
+        if isinstance(node, _Function):
+            yield node, made.get(owners.get(node, ""), ()) if node.name == "__init__" else ()
+
+
+def _by_arguments(function: _Function, calls: Sequence[ast.Call]) -> Iterator[tuple[int, Verdict]]:
     """Judge the lines of a function that depend on whether a caller gives it a device, or the number of one."""
     every = function.args
-    for default in (*every.defaults, *every.kw_defaults):
-        yield from ((line, Verdict.BY_DEFAULT) for line in (lines_of([default]) if default else ()))
+    ordered = [*every.posonlyargs, *every.args]
+    last = ordered[len(ordered) - len(every.defaults) :]
+    for one, default in zip((*last, *every.kwonlyargs), (*every.defaults, *every.kw_defaults), strict=True):
+        at = ordered.index(one) - 1 if one in ordered else sys.maxsize  # without the object itself
+        answers = {_is_given(call, one.arg, at) for call in calls}
+        verdict = Verdict.NEVER if answers == {True} else Verdict.BY_DEFAULT
+        if default and (False not in answers or None in answers):
+            yield from ((line, verdict) for line in lines_of([default]))
     names = {one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs) if _CARD.search(one.arg)}
     for node in ast.walk(function) if names else ():
         if isinstance(node, ast.If | ast.IfExp):
@@ -150,6 +183,13 @@ def _by_arguments(function: _Function) -> Iterator[tuple[int, Verdict]]:
             if name in names:
                 yield from ((line, Verdict.BY_DEFAULT) for line in lines_of(without))
                 yield from ((line, Verdict.IF_GIVEN) for line in lines_of(given))
+
+
+def _is_given(call: ast.Call, name: str, at: int) -> bool | None:
+    """Tell whether a call gives an argument that has a place among those without a name; None where it may."""
+    if any(keyword.arg is None for keyword in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    return len(call.args) > at or any(keyword.arg == name for keyword in call.keywords)
 
 
 def _is_replaced(name: str, after: Iterable[ast.stmt], tests: device_branches.Tests) -> bool:

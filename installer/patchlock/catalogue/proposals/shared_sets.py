@@ -68,6 +68,7 @@ class Tree:
     """That is tried first; places that matter on others alone say so."""
     idle: Callable[[str], Mapping[PurePosixPath, Collection[int]]] = lambda _: {}
     """A kind of device → lines to which the program comes on others alone."""
+    made: device_places.Made = dataclasses.field(default_factory=dict)
 
     def requires(self, *names: str) -> tuple[Finding, ...]:
         """Give the places that require some distribution."""
@@ -363,7 +364,7 @@ def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator,
         where = evaluator.locate(patch.op, source)
         module = import_graph.tree(source.path, source.text.encode()) if _is_device(patch) else None
         kind = str(getattr(patch.op, "device", "")).partition(":")[0]
-        verdicts = device_places.verdicts(module, kind) if module is not None else {}
+        verdicts = device_places.verdicts(module, kind, tree.made) if module is not None else {}
         never, ended = (
             {line for line, one in verdicts.items() if one is kind_of} for kind_of in (Verdict.NEVER, Verdict.ENDED)
         )
