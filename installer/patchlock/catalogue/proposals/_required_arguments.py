@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals import reached_code
+from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
 
 SERVES = re.compile(
@@ -45,7 +46,7 @@ def read(
 
     Args:
         trees: of the app.
-        reached: files that the program comes to, itself first.
+        reached: files that the program comes to.
         command: as far as it is known.
         said: the arguments of each line that documents have for it.
         serves: whether it serves a page: any other takes from its options what it works on.
@@ -64,7 +65,8 @@ def read(
             continue
         given += [names[-1], value]
         changed += [f"{names[-1]} is {value} instead of {told}"] if value != told else []
-    for name in () if serves else _always_given(trees, reached, said):
+    program = import_graph.program(reached, command)
+    for name in _always_given(trees, program, said) if program is not None and not serves else ():
         value = next(filter(None, (_for_everybody(_value([name], words) or "") for words in said)), "")
         if name not in (*arguments, *given):
             given += [name, value] if value else []
@@ -176,15 +178,14 @@ def _option(path: PurePosixPath, node: ast.Call) -> Iterator[tuple[tuple[str, ..
         yield tuple(options), f"{path}:{node.lineno}"
 
 
-def _always_given(trees: Trees, reached: Sequence[PurePosixPath], said: Sequence[Sequence[str]]) -> Iterator[str]:
+def _always_given(trees: Trees, program: PurePosixPath, said: Sequence[Sequence[str]]) -> Iterator[str]:
     """Give the options that several lines give different values, none goes without, and whose default is no such value.
 
     That default is then not what the program works on: a file that stands elsewhere, or nothing.
     """
     defaults = {
         word: getattr(next((one.value for one in node.keywords if one.arg == "default"), None), "value", None)
-        for path in reached[:1]
-        for node in ast.walk(trees.of(path) or ast.Module(body=[], type_ignores=[]))
+        for node in ast.walk(trees.of(program) or ast.Module(body=[], type_ignores=[]))
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"add_argument", "option"}
         for word in (one.value for one in node.args if isinstance(one, ast.Constant))
     }

@@ -251,14 +251,14 @@ def _code_of_page(path: PurePosixPath, content: str) -> Iterator[Told]:
         program = "streamlit run" if sdk and sdk[1] == "streamlit" else "python"
         yield from _lines(path, [(content.count("\n", 0, app.start()) + 1, f"{program} {app[1]}")], 1)
     fence, block, kept, exports = "", 0, list[tuple[int, str]](), dict[str, Setting]()
-    data = False
+    is_data = False
     for number, line in enumerate(content.splitlines(), start=1):
         stripped = _TAG.sub("", line).strip().removeprefix("> ").strip()
         mark = re.match(r"(`{3,}|~{3,})", stripped)
         if mark and (not fence or stripped.startswith(fence)):
-            if fence and not data:
+            if fence and not is_data:
                 yield from _lines(path, kept, block, exports=exports)
-            data = not fence and bool(_DATA.fullmatch(stripped))
+            is_data = not fence and bool(_DATA.fullmatch(stripped))
             fence, block, kept = ("" if fence else mark[1]), number, []
         elif fence:
             kept.append((number, stripped))
