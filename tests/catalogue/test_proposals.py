@@ -128,10 +128,17 @@ def test_python_that_upstream_allows_is_read(texts: dict[str, str], wanted: str)
     assert project_facts.python(tree(texts))[0] == wanted
 
 
+def test_project_that_is_taken_bounds_python_wherever_it_lies() -> None:
+    files = tree({"setup.py": 'setup(python_requires=">=3.6")\n', "lib/setup.py": 'setup(python_requires=">=3.7")\n'})
+    assert project_facts.python(files, [PurePosixPath("lib/setup.py")]) == (">=3.7", "lib/setup.py:1 says so")
+    assert project_facts.python(files, [PurePosixPath("lib/requirements.txt")])[0] == ">=3.6"
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("conda create -n x python=3.10", "3.10"),
+        ("# Create one with python_version>=3.10\nconda create -n x python=3.11", ">=3.10"),
         ("Python >= 3.9 is needed", ">=3.9"),
         ("You need Python 3.9+", ">=3.9"),
         ("Python 3.9 or higher", ">=3.9"),

@@ -267,7 +267,7 @@ def _draft(
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
     examined = shared_sets.examine(shared, tree, evaluator, tell)
     licence, licence_from = project_facts.licence(files)
-    python, python_from = project_facts.python(files)
+    python, python_from = project_facts.python(files, beside)
     draft = Proposal(
         name=wanted.name,
         url=wanted.url,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals import documents
@@ -30,11 +30,10 @@ _LICENCES = (
 """SPDX identifier → what stands in the text; the first that fits. Source: https://spdx.org/licenses/"""
 
 _SAID = re.compile(
-    r"(?i)(?:conda create[^\n]*?python\s*=+\s*|\bpython\s*(?:version\s*)?(?P<sign>==|=|>=|≥)?\s*)"
+    r"(?i)(?:conda create[^\n]*?python\s*=+\s*|\bpython[\s_]*(?:version\s*)?(?P<sign>==|=|>=|≥)?\s*)"
     r"(?P<version>3\.\d+)(?P<more>\+| (?:or|and) (?:above|greater|higher|later|newer|up))?"
 )
-
-
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _UNBOUNDED = "no project file bounds it, so any profile's is taken"
 
 
@@ -90,21 +89,30 @@ def licence(files: Files) -> tuple[str, str]:
     return "unknown", f"read {named[0]}" if named else "upstream has no file of that name: ask before you publish it"
 
 
-def python(files: Files) -> tuple[str, str]:
+def python(files: Files, taken: Collection[PurePosixPath] = ()) -> tuple[str, str]:
     """Give the Python versions that the project allows, and where that is said; ">=3.8" where no project file says it.
 
     What a README says is quoted, and bounds nothing: most name the one version that their authors have tried.
+
+    Args:
+        files: of the tree.
+        taken: those that say what the app requires; a project among them comes before that of the tree's root.
     """
-    for path in map(PurePosixPath, ("pyproject.toml", "setup.py", "setup.cfg")):
+    folders = dict.fromkeys([*(path.parent for path in taken if path.name in _PROJECT_FILES), PurePosixPath()])
+    for path in (folder / name for folder in folders for name in _PROJECT_FILES):
         source = decode(path, files[path]) if path in files else None
         bound = requirement_sources.read(source).python if isinstance(source, SourceText) else None
         if bound is not None and bound.specifier:
             return ",".join(sorted(map(str, bound.specifier), reverse=True)), f"{path}:{bound.line} says so"
-    for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
-        for number, line in enumerate(files[path].decode("utf-8", errors="replace").splitlines(), start=1):
-            if found := _SAID.search(line):
-                sign = ">=" if found["more"] or found["sign"] in {">=", "≥"} else ""
-                return ">=3.8", f"{_UNBOUNDED}; {path}:{number} speaks of Python {sign}{found['version']}"
+    quoted = [
+        (">=" if found["more"] or found["sign"] in {">=", "≥"} else "", f"{path}:{number}", found["version"])
+        for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme"))
+        for number, line in enumerate(files[path].decode("utf-8", errors="replace").splitlines(), start=1)
+        if (found := _SAID.search(line))
+    ]
+    if quoted:  # what bounds it says more than the version of a command beside it
+        sign, place, version = max(quoted, key=lambda one: bool(one[0]))
+        return ">=3.8", f"{_UNBOUNDED}; {place} speaks of Python {sign}{version}"
     return ">=3.8", _UNBOUNDED
 
 
