@@ -250,14 +250,15 @@ def test_what_a_page_tells_people_to_download_is_no_need_of_wget() -> None:
     [
         ({"README.md": "Most players (browsers, ffmpeg and others) handle this kind of header fine.\n"}, []),
         ({"README.md": "Please make sure that a recent ffmpeg is on the path of your shell.\n"}, ["README.md:1"]),
+        ({"README.md": "A temperature is required; it makes the model speak faster.\n"}, []),
         ({"README.md": "- [FFmpeg](https://ffmpeg.org)\n"}, ["README.md:1"]),
         ({"examples/play.py": "import pydub\n", "README.md": "x\n"}, []),
     ],
-    ids=["speaks-of-it", "asks-for-it", "lists-it", "an-example"],
+    ids=["speaks-of-it", "asks-for-it", "speaks", "lists-it", "an-example"],
 )
 def test_what_only_is_spoken_of_is_no_need(texts: dict[str, str], wanted: list[str]) -> None:
     files = tree(texts)
-    found = system_needs.read(files, Imports(files), {}, ["ffmpeg"])
+    found = system_needs.read(files, Imports(files), {}, ["espeak-ng", "ffmpeg"])
     assert [f"{one.found.path}:{one.found.line}" for one in found] == wanted
 
 
@@ -279,10 +280,12 @@ def test_git_lfs_is_told_for_what_the_readme_clones_with_it(more: str, why: str)
     assert need.why == why
 
 
-def test_program_that_a_container_installs_is_needed() -> None:
-    files = tree({"Dockerfile": "FROM x\nRUN apt-get update && apt-get install -y \\\n  git \\\n  espeak-ng\n"})
-    (need,) = system_needs.read(files, Imports(files), {}, ["espeak-ng"])
-    assert (need.name, str(need.found.path), need.is_required) == ("espeak-ng", "Dockerfile", False)
+def test_what_only_a_container_installs_is_no_need() -> None:
+    texts = {"Dockerfile": "FROM x\nRUN apt-get update \\\n  && apt-get install -y git sox espeak-ng\n"}
+    names = ["espeak-ng", "sox"]
+    assert system_needs.read(tree(texts), Imports(tree(texts)), {}, names) == ()
+    files = tree({**texts, "a.py": "import sox\n"})
+    assert [one.name for one in system_needs.read(files, Imports(files), {}, names)] == ["sox"]
 
 
 def test_compiler_is_needed_for_what_is_built() -> None:

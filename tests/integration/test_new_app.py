@@ -434,7 +434,7 @@ def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face
     assert (
         "\n  also there: poetry.lock, it holds the versions that upstream tested, for its own machines; " in told.stdout
     )
-    assert "look at: Dockerfile:2 installs rubberband-cli with apt: " in told.stdout  # the others are needs
+    assert "look at: Dockerfile:2 installs libsndfile1, sox, rubberband-cli with apt: " in told.stdout
     assert "\npatches: 2, 2 needed\n" in told.stdout  # both were added for the lock
     silent = "with pip, which its code imports and requirements.txt does not ask for"
     assert f"look at: README.md:1 installs hands {silent} (requirements-web.txt:2 does): add it with" in told.stdout

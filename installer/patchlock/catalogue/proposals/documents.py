@@ -95,8 +95,13 @@ def is_document(path: PurePosixPath) -> bool:
     """Tell by its name whether a file may tell people what to type."""
     if _LEFT_OUT.search(str(path)) or len(path.parts) > 4:
         return False
-    named = _DOCKERFILE.fullmatch(path.name) or _COMPOSE.fullmatch(path.name) or _LISTS.fullmatch(path.name)
+    named = is_container(path) or _COMPOSE.fullmatch(path.name) or _LISTS.fullmatch(path.name)
     return bool(named) or path.suffix.lower() in _PAGES | _SCRIPTS or path.name in {".gitmodules", "Procfile"}
+
+
+def is_container(path: PurePosixPath) -> bool:
+    """Tell by its name whether a file makes a container: what it installs of the system, the app may not use."""
+    return _DOCKERFILE.fullmatch(path.name) is not None
 
 
 def order(path: PurePosixPath) -> tuple[int, int, int, str]:
@@ -124,7 +129,7 @@ def told(files: Files) -> tuple[Told, ...]:
 def apt_packages(files: Files) -> tuple[tuple[Finding, tuple[str, ...]], ...]:
     """List what Dockerfiles install with apt, without what builds or fetches: the same packages once."""
     found: dict[tuple[str, ...], Finding] = {}
-    for line in told({path: data for path, data in files.items() if _DOCKERFILE.fullmatch(path.name)}):
+    for line in told({path: data for path, data in files.items() if is_container(path)}):
         words = [word for word in line.words if not word.startswith("-")]
         if words[:2] in (["apt-get", "install"], ["apt", "install"]):
             names = [word.partition("=")[0] for word in words[2:]]
@@ -212,7 +217,7 @@ def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
     elif path.suffix.lower() in _SCRIPTS:
         lines = enumerate(content.splitlines(), start=1)
         yield from _lines(path, [(number, line) for number, line in lines if not _COMMENT.match(line)], 0)
-    elif _DOCKERFILE.fullmatch(path.name):
+    elif is_container(path):
         yield from _dockerfile(path, content, files)
     elif _COMPOSE.fullmatch(path.name) or path.name == "Procfile":
         for number, line in enumerate(content.splitlines(), start=1):

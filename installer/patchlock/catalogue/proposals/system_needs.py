@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.catalogue.proposals import _program_calls, documents, importers, module_names, requirement_choice
+from patchlock.catalogue.proposals import _program_calls, documents, importers, module_names
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
 from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.shared_sets import Asked
@@ -46,7 +46,7 @@ _SIGNS = (
     _Sign(
         name="espeak-ng",
         modules=("phonemizer", "espeakng", "py_espeak_ng", "piper_phonemize"),
-        words=r"\be?speak(?:-ng)?\b",
+        words=r"\bespeak(?:-ng)?\b",
         why="text becomes phonemes through it",
         carried=r"(?:^|/)(?:lib)?espeak-ng[^/]*\.(?:so|dll|dylib)",
         programs=("espeak-ng", "espeak"),
@@ -204,13 +204,10 @@ def _places(sign: _Sign, files: Files, imports: Imports, asked: Asked, locked: L
     if not sign.words:
         return
     pattern = re.compile(sign.words, re.IGNORECASE)
-    for path in sorted(filter(documents.is_document, files), key=documents.order):
+    pages = (path for path in files if documents.is_document(path) and not documents.is_container(path))
+    for path in sorted(pages, key=documents.order):
         is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")
         for number, line in enumerate(documents.text(files[path]).splitlines(), start=1):
             is_asked = is_readme and (len(line.split()) <= _ITEM or _ASKS.search(line))
             if pattern.search(line) and (is_asked or _INSTALLS.search(line)):
                 yield Finding(path=path, line=number, text=excerpt(line))
-    for place, names in documents.apt_packages(files):
-        is_elsewhere = requirement_choice.machine(PurePosixPath(place.path.name.lower().replace("docker", "")))
-        if not is_elsewhere and any(pattern.search(f"apt install {name}") for name in names):
-            yield place
