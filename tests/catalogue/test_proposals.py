@@ -195,7 +195,8 @@ OPTIONAL = "try:\n    import sounddevice\nexcept ImportError:\n    pass\n"
 )
 def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wanted: list[str]) -> None:
     files = tree({"a.py": code, "docs/README.md": "apt install portaudio19-dev\n"})
-    contents = system_needs.Locked(names={canonicalize_name(locked)}, paths=[path], tools={}, platforms={})
+    names = {canonicalize_name(locked): Version("1")}
+    contents = system_needs.Locked(names=names, paths=[path], tools={}, platforms={})
 
     place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="openai-whisper")
     name = canonicalize_name("openai-whisper")
@@ -204,6 +205,36 @@ def test_needs_follow_from_what_is_locked(code: str, locked: str, path: str, wan
     found = system_needs.read(files, Imports(files), asked, ["espeak-ng", "ffmpeg", "portaudio"], contents)
 
     assert [(one.name, one.is_required) for one in found] == [(name, False) for name in wanted]
+
+
+@pytest.mark.parametrize(
+    ("code", "torchaudio", "codec", "wanted"),
+    [
+        ("import torchaudio\ntorchaudio.load(x)\n", "2.9.0", "torchcodec", (2, True)),
+        ("import torchaudio\ntorchaudio.save(x, y)\n", "2.9.0", "torchcodec", (2, True)),
+        ("from torchcodec.decoders import AudioDecoder\n", "2.8.0", "torchcodec", (1, True)),
+        ("import torchaudio\ntorchaudio.load(x)\n", "2.8.0", "torchcodec", None),
+        ("import torchaudio\ntorchaudio.load(x)\n", "2.9.0", "soundfile", None),
+        ("import torchaudio\ntorchaudio.functional.resample(x)\n", "2.9.0", "torchcodec", None),
+    ],
+)
+def test_ffmpeg_is_required_where_the_program_reads_through_torchcodec(
+    code: str, torchaudio: str, codec: str, wanted: tuple[int, bool] | None
+) -> None:
+    files = tree({"a.py": "import pydub\n", "b.py": code})
+    names = {canonicalize_name(name): Version("1") for name in ("pydub", codec)}
+    names[canonicalize_name("torchaudio")] = Version(torchaudio)
+    contents = system_needs.Locked(names=names, paths=(), tools={}, platforms={})
+
+    found = [
+        system_needs.read(files, Imports(files), {}, ["ffmpeg"], contents, started)
+        for started in ([PurePosixPath("b.py")], [])
+    ]
+
+    assert [(one.found.path.name, one.found.line, one.is_required) for (one,) in found] == (
+        [("a.py", 1, False)] * 2 if wanted is None else [("b.py", *wanted), ("b.py", wanted[0], False)]
+    )
+    assert wanted is None or "torchcodec" in found[0][0].why
 
 
 @pytest.mark.parametrize(
@@ -297,7 +328,11 @@ def test_compiler_is_needed_for_what_is_built() -> None:
 
     found = {
         platforms: system_needs.read(
-            {}, Imports({}), asked, names, system_needs.Locked(names={name}, paths=(), tools=tools, platforms=one)
+            {},
+            Imports({}),
+            asked,
+            names,
+            system_needs.Locked(names={name: Version("1")}, paths=(), tools=tools, platforms=one),
         )
         for platforms, one in (("all", {}), ("some", there))
     }

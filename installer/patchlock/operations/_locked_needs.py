@@ -45,7 +45,7 @@ def read(lock: Lock, tables: Iterable[str], cache: Path) -> Locked:
         elif wheel_facts.known_roots(folder, sha256) is not None:
             paths += (file.path for file in wheel_facts.contents(folder, sha256))
     return Locked(
-        names=frozenset(package.name for package in lock.packages),
+        names={package.name: package.version for package in lock.packages},
         paths=paths,
         tools=tools,
         platforms={

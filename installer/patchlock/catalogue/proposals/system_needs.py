@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.catalogue.proposals import _program_calls, documents, importers, module_names
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed, excerpt
@@ -34,6 +36,8 @@ class _Sign:
     """What it is for instead where the document clones models from a hub, a clause."""
     libraries: tuple[str, ...] = ()
     """Distributions that never do without it, whoever requires them."""
+    codec: str = ""
+    """A distribution that opens no file without it."""
 
 
 _INSTALLS = re.compile(r"(?i)\b(?:apt|apt-get|brew|dnf|yum|pacman|choco|winget|conda)\b.*\b(?:install|-S)\b")
@@ -60,6 +64,7 @@ _SIGNS = (
         why="video, and audio that is no WAV, is read and written through it",
         programs=("ffmpeg", "ffprobe"),
         beside=("whisper.tokenizer", "whisper.normalizers"),
+        codec="torchcodec",
     ),
     _Sign(
         name="sox",
@@ -100,7 +105,7 @@ _SIGNS = (
 class Locked:
     """What a lock says of needs."""
 
-    names: Collection[NormalizedName]
+    names: Mapping[NormalizedName, Version]
     paths: Collection[str]
     """Of all files of its wheels, as far as they are known."""
     tools: Mapping[NormalizedName, Mapping[str, bool]]
@@ -154,6 +159,10 @@ def _of_sign(
         if one.ends_without and one.found.path in started:
             why = f"the program asks for it, and ends without it; {sign.why}"
             return SystemNeed(name=sign.name, why=why, found=one.found, is_required=True)
+    through = _through_codec(sign.codec, imports, locked) if locked is not None and sign.codec else []
+    for opened in sorted(through, key=lambda opened: opened.path not in started):
+        why = f"files are read and written through {sign.codec}, which opens none without the libraries of {sign.name}"
+        return SystemNeed(name=sign.name, why=why, found=opened, is_required=opened.path in started)
     why = f"the code calls it; {sign.why}" if calls else sign.why
     places = [one.found for one in calls] or _places(sign, files, imports, asked, locked)
     place = next(iter(places), None)
@@ -167,6 +176,23 @@ def _of_sign(
     if place is None:
         return None
     return SystemNeed(name=sign.name, why=why, found=place, is_of_requirement=is_of_requirement)
+
+
+def _through_codec(codec: str, imports: Imports, locked: Locked) -> list[Finding]:
+    """List what imports a codec that is locked, or calls the torchaudio that works through it.
+
+    Source: https://docs.pytorch.org/audio/2.9.0/generated/torchaudio.load.html
+    """
+    if canonicalize_name(codec) not in locked.names:
+        return []
+    found = [one.found for one in imports.of([codec]) if not one.is_optional]
+    if locked.names.get(canonicalize_name("torchaudio"), Version("0")) >= Version("2.9"):
+        for path in dict.fromkeys(one.found.path for one in imports.of(["torchaudio"])):
+            for node in ast.walk(imports.trees.of(path) or ast.Module(body=[], type_ignores=[])):
+                match node:
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id="torchaudio"), attr="load" | "save")):
+                        found.append(Finding(path=path, line=node.lineno, text=excerpt(ast.unparse(node))))
+    return [one for one in found if not importers.is_aside(one.path)]
 
 
 def _of_builds(tool: str, why: str, asked: Asked, locked: Locked) -> SystemNeed | None:
