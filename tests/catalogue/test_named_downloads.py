@@ -59,6 +59,16 @@ def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
         ('os.system(f"wget https://huggingface.co/o/n/resolve/main/x.th -O " + where)', "o/n/x.th"),
         ('os.system(f"wget https://host.test/w/{name}.tar -O x")', "https://host.test/w/{name}.tar"),
         ('subprocess.run(["curl", "-L", "https://host.test/x.th", "-o", path])', "https://host.test/x.th"),
+        (
+            """class A:
+    def __init__(self, tokenizer="owner/name"):
+        path = tokenizer if tokenizer else self.name
+        self.load(path)
+    def load(self, path):
+        return T.from_pretrained(path)""",
+            "owner/name",
+        ),
+        ('def load(name=None):\n    path = name or "owner/name"\n    M.from_pretrained(path)', "owner/name"),
         ('nltk.download("punkt")', "nltk:punkt"),
         ('nltk.download(["punkt", "words"])', "nltk:punkt, words"),
         ('AutoTokenizer.from_pretrained("xlm-roberta-large-finetuned")', "xlm-roberta-large-finetuned"),
@@ -136,6 +146,45 @@ def test_what_hangs_on_an_argument_is_not_wanted_at_the_start(code: str, is_at_s
     code = code.replace("LOAD", "M.from_pretrained('owner/name')")
     listed = found("app", app=f"def load(self, source='local', *, again=False):\n    {code}\nload(app)\n")
     assert [(name, at_start) for name, _, _, at_start in listed] == [("owner/name", is_at_start)]
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        ("load()", ["owner/small", "owner/tones"]),
+        ("load('large')", ["owner/large"]),
+        ("load(size='large')\nload()", ["owner/small", "owner/tones", "owner/large"]),
+        ("load(local=True)", ["owner/tones"]),
+        ("load(chosen)", []),
+        ("load(*chosen)", []),
+        ("load(**chosen)", []),
+    ],
+)
+def test_branch_that_the_arguments_of_a_call_choose_is_run_at_the_start(call: str, wanted: list[str]) -> None:
+    code = (
+        "def load(size='small', local=False, kind=None):\n"
+        "    kind = kind or size\n"
+        "    if size == 'small':\n"
+        "        if not local:\n            M.from_pretrained('owner/small')\n"
+        "        if local is not None and not (size != 'small'):\n            M.from_pretrained('owner/tones')\n"
+        "    else:\n        M.from_pretrained('owner/large')\n"
+        "    if kind is None:\n        M.from_pretrained('owner/none')\n"
+    )
+    assert [name for name, _, _, is_at_start in found("app", app=f"{code}{call}\n") if is_at_start] == wanted
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "model = LOAD if ONLINE else None",
+        "try:\n    model = quick()\nexcept Exception:\n    LOAD",
+        "def load():\n    LOAD\nmodel = load() if ONLINE else None",
+    ],
+    ids=["conditional", "handler", "function-in-conditional"],
+)
+def test_what_may_not_run_is_not_wanted_at_the_start(code: str) -> None:
+    listed = found("app", app=code.replace("LOAD", "M.from_pretrained('owner/name')"))
+    assert [(name, is_at_start) for name, _, _, is_at_start in listed] == [("owner/name", False)]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,10 @@ _FETCHERS = frozenset({"wget", "curl", "aria2c"})
 _FETCHES = re.compile(r"(?i)download|fetch|retrieve|from_url|cached_path|urlopen|wget|requests\.get$")
 """Functions that download what they are given."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Parameters = frozenset[tuple[str, object]]
+"""Names with values."""
+_OPEN = object()
+"""The value of a parameter that nobody says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,27 +191,75 @@ def _run_at_start(
         functions: theirs, by name.
     """
     found: set[ast.AST] = set()
-    waiting: list[tuple[ast.AST, bool, frozenset[str]]] = [(*one, frozenset()) for one in started]
+    seen: set[tuple[ast.AST, _Parameters]] = set()
+    waiting: list[tuple[ast.AST, bool, _Parameters]] = [(*one, frozenset()) for one in started]
     while waiting:
         node, is_program, parameters = waiting.pop()
-        if node in found or (isinstance(node, ast.If) and not is_program and import_graph.is_main(node.test)):
+        if (node, parameters) in seen:
+            continue
+        if isinstance(node, ast.If) and not is_program and import_graph.is_main(node.test):
             continue
         found.add(node)
+        seen.add((node, parameters))
         if isinstance(node, ast.Call) and (one := _called(node, functions)):
-            waiting += [(inner, True, _parameters(one)) for inner in one.body]
+            waiting += [(inner, True, _parameters(one, node)) for inner in one.body]
         inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
         if isinstance(node, _Function | ast.Lambda):
             inside = ()
+        elif isinstance(node, ast.Try | ast.TryStar):  # what handles an error may never run
+            inside = (*node.body, *node.orelse, *node.finalbody)
         elif isinstance(node, ast.If | ast.IfExp | ast.Match):
-            test = node.subject if isinstance(node, ast.Match) else node.test
-            inside = inside if parameters.isdisjoint(_chooses_by(test)) else (test,)
+            inside = _surely_run(node, dict(parameters))
         waiting += [(child, is_program, parameters) for child in inside]
     return frozenset(found)
 
 
-def _parameters(function: _Function) -> frozenset[str]:
+def _surely_run(node: ast.If | ast.IfExp | ast.Match, parameters: Mapping[str, object]) -> Iterable[ast.AST]:
+    """Give what runs of a choice: of one that is open its question, unless it is a statement and hangs on no parameter.
+
+    Most statements that hang on none ask whether a file is there.
+    """
+    test = node.subject if isinstance(node, ast.Match) else node.test
+    if not isinstance(node, ast.Match) and (answer := _answer(test, parameters)) is not None:
+        chosen = node.body if answer else node.orelse
+        return (test, *(chosen if isinstance(chosen, list) else (chosen,)))
+    is_open = isinstance(node, ast.IfExp) or not parameters.keys().isdisjoint(_chooses_by(test))
+    return (test,) if is_open else ast.iter_child_nodes(node)
+
+
+def _answer(test: ast.expr, parameters: Mapping[str, object]) -> bool | None:
+    """Answer a condition about parameters; None where it asks for more."""
+    match test:
+        case ast.Name(id=name) if parameters.get(name, _OPEN) is not _OPEN:
+            return bool(parameters[name])
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            answer = _answer(operand, parameters)
+            return None if answer is None else not answer
+        case ast.Compare(
+            left=ast.Name(id=name),
+            ops=[ast.Eq() | ast.Is() | ast.NotEq() | ast.IsNot() as how],
+            comparators=[ast.Constant(value=value)],
+        ) if parameters.get(name, _OPEN) is not _OPEN:
+            return (parameters[name] == value) is isinstance(how, ast.Eq | ast.Is)
+        case ast.BoolOp(op=how, values=values):
+            answers = {_answer(one, parameters) for one in values}
+            ending = isinstance(how, ast.Or)
+            return ending if ending in answers else None if None in answers else not ending
+        case _:
+            return None
+
+
+def _parameters(function: _Function, call: ast.Call) -> _Parameters:
+    """Give the parameters of a function with what a call, or else their defaults, say that they are."""
     every = function.args
-    return frozenset(one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs)) - {"self", "cls"}
+    names = {one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs)} - {"self", "cls"}
+    given = {name: one for name, defaults in _values([every]).items() for one in defaults}
+    given |= dict(_arguments(call, function))
+    inside = [node for one in function.body for node in ast.walk(one)]
+    changed = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    is_put_together = any(isinstance(one, ast.Starred) for one in call.args) or any(not k.arg for k in call.keywords)
+    said = {name: one.value for name, one in given.items() if isinstance(one, ast.Constant) and name not in changed}
+    return frozenset((name, _OPEN if is_put_together else said.get(name, _OPEN)) for name in names)
 
 
 def _chooses_by(test: ast.expr) -> Iterator[str]:
@@ -346,7 +398,7 @@ def _texts(nodes: Iterable[ast.AST], outer: Mapping[str, ast.expr] = MappingProx
             name = max(words, key=len, default="").lstrip("-").replace("-", "_")
             default = next((one.value for one in node.keywords if one.arg == "default"), None)
             pairs = [(name, default), (f".{name}", default)]
-        for name, value in pairs:
+        for name, value in ((name, one) for name, given in pairs for one in _either(given)):
             if isinstance(value, ast.JoinedStr | ast.BinOp | ast.Name) or (
                 isinstance(value, ast.Constant) and isinstance(value.value, str)
             ):
@@ -360,6 +412,17 @@ def _texts(nodes: Iterable[ast.AST], outer: Mapping[str, ast.expr] = MappingProx
         if len(texts) == 1:
             known[name] = ast.Constant(value=texts.pop())
     return known
+
+
+def _either(value: ast.AST | None) -> Sequence[ast.AST | None]:
+    """Give the values of which a run takes one."""
+    match value:
+        case ast.IfExp(body=body, orelse=orelse):
+            return (body, orelse)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return values
+        case _:
+            return (value,)
 
 
 def _names_download(function: _Function) -> bool:
