@@ -426,7 +426,7 @@ def _run_at_once(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.
                 return
             case _:
                 pass
-        if _may_return(node):
+        if may_return(node):
             return
 
 
@@ -443,7 +443,7 @@ def _calls(value: ast.expr) -> Iterator[ast.Call]:
         yield value
 
 
-def _may_return(node: ast.stmt) -> bool:
+def may_return(node: ast.stmt) -> bool:
     """Tell whether a statement may end its function, so that what follows may never run.
 
     One that may raise ends the program: whatever starts comes to what follows.
@@ -452,8 +452,8 @@ def _may_return(node: ast.stmt) -> bool:
         return True
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
-    return any(_may_return(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)) or (
-        isinstance(node, ast.Try) and any(_may_return(child) for one in node.handlers for child in one.body)
+    return any(may_return(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)) or (
+        isinstance(node, ast.Try) and any(may_return(child) for one in node.handlers for child in one.body)
     )
 
 

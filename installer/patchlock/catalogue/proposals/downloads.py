@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from patchlock.catalogue.proposals import _program_calls, importers
+from patchlock.catalogue.proposals import _program_calls, _started_code, importers
+from patchlock.catalogue.proposals._started_code import Function
 from patchlock.catalogue.proposals.findings import Files, Finding
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
@@ -69,11 +70,6 @@ _FETCHERS = frozenset({"wget", "curl", "aria2c"})
 """Programs that download the addresses of their line."""
 _FETCHES = re.compile(r"(?i)download|fetch|retrieve|from_url|cached_path|urlopen|wget|requests\.get$")
 """Functions that download what they are given."""
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Parameters = frozenset[tuple[str, object]]
-"""Names with values."""
-_OPEN = object()
-"""The value of a parameter that nobody says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +119,8 @@ def read(
     signs = sorted((path for path in code if _SIGNS.search(files[path])), key=lambda path: (path not in started, path))
     program = import_graph.program(started, command)
     begun = [(code[path], path == program) for path in started if path in code and signs]
-    functions = _functions([module for module, _ in begun])
-    run = _run_at_start(begun, functions)
+    functions = _started_code.functions([module for module, _ in begun])
+    run = _started_code.run_at_start(begun, functions)
     wanted = {one for one in run if isinstance(one, ast.Call)} | _fetched(run, functions)
     reaching = _reaching_calls(code.values()) if signs else frozenset()
     given = _given_texts([code[path] for path in signs], code.values())
@@ -147,7 +143,7 @@ def _of(
     files: Files,
     wanted: Collection[ast.AST],
     reaching: Collection[ast.AST],
-    given: Mapping[_Function, Mapping[str, ast.expr]],
+    given: Mapping[Function, Mapping[str, ast.expr]],
 ) -> Iterator[Download]:
     texts = _Texts(module, given)
     for node in ast.walk(module):
@@ -162,141 +158,21 @@ def _of(
         yield Download(repository=named[0], file=named[1], found=place, is_at_start=node in wanted)
 
 
-def _functions(modules: Iterable[ast.Module]) -> Mapping[str, Sequence[_Function]]:
-    functions: dict[str, list[_Function]] = {}
-    for module in modules:
-        for owner in ast.walk(module):
-            for one in owner.body if isinstance(owner, ast.ClassDef | ast.Module) else ():
-                if isinstance(one, _Function):
-                    functions.setdefault(one.name, []).append(one)
-                if isinstance(one, _Function) and isinstance(owner, ast.ClassDef):
-                    is_made = one.name == "__init__"
-                    functions.setdefault(owner.name if is_made else f"{owner.name}.{one.name}", []).append(one)
-    return functions
-
-
-def _called(call: ast.Call, functions: Mapping[str, Sequence[_Function]]) -> _Function | None:
-    """Give the function that a call is of, by a name that only one has."""
-    every = (functions.get(name, ()) for name in _names_of(call.func))
-    return next((found[0] for found in every if len(found) == 1), None)
-
-
-def _run_at_start(
-    started: Iterable[tuple[ast.Module, bool]], functions: Mapping[str, Sequence[_Function]]
-) -> frozenset[ast.AST]:
-    """Give the nodes that run as a program starts: of its modules, and of what they call by a name that is theirs.
-
-    Args:
-        started: its modules, and of each whether it is the program itself.
-        functions: theirs, by name.
-    """
-    found: set[ast.AST] = set()
-    seen: set[tuple[ast.AST, _Parameters]] = set()
-    waiting: list[tuple[ast.AST, bool, _Parameters]] = [(*one, frozenset()) for one in started]
-    while waiting:
-        node, is_program, parameters = waiting.pop()
-        if (node, parameters) in seen:
-            continue
-        if isinstance(node, ast.If) and not is_program and import_graph.is_main(node.test):
-            continue
-        found.add(node)
-        seen.add((node, parameters))
-        if isinstance(node, ast.Call) and (one := _called(node, functions)):
-            waiting += [(inner, True, _parameters(one, node)) for inner in one.body]
-        inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
-        if isinstance(node, _Function | ast.Lambda):
-            inside = ()
-        elif isinstance(node, ast.Try | ast.TryStar):  # what handles an error may never run
-            inside = (*node.body, *node.orelse, *node.finalbody)
-        elif isinstance(node, ast.If | ast.IfExp | ast.Match):
-            inside = _surely_run(node, dict(parameters))
-        waiting += [(child, is_program, parameters) for child in inside]
-    return frozenset(found)
-
-
-def _surely_run(node: ast.If | ast.IfExp | ast.Match, parameters: Mapping[str, object]) -> Iterable[ast.AST]:
-    """Give what runs of a choice: of one that is open its question, unless it is a statement and hangs on no parameter.
-
-    Most statements that hang on none ask whether a file is there.
-    """
-    test = node.subject if isinstance(node, ast.Match) else node.test
-    if not isinstance(node, ast.Match) and (answer := _answer(test, parameters)) is not None:
-        chosen = node.body if answer else node.orelse
-        return (test, *(chosen if isinstance(chosen, list) else (chosen,)))
-    is_open = isinstance(node, ast.IfExp) or not parameters.keys().isdisjoint(_chooses_by(test))
-    return (test,) if is_open else ast.iter_child_nodes(node)
-
-
-def _answer(test: ast.expr, parameters: Mapping[str, object]) -> bool | None:
-    """Answer a condition about parameters; None where it asks for more."""
-    match test:
-        case ast.Name(id=name) if parameters.get(name, _OPEN) is not _OPEN:
-            return bool(parameters[name])
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            answer = _answer(operand, parameters)
-            return None if answer is None else not answer
-        case ast.Compare(
-            left=ast.Name(id=name),
-            ops=[ast.Eq() | ast.Is() | ast.NotEq() | ast.IsNot() as how],
-            comparators=[ast.Constant(value=value)],
-        ) if parameters.get(name, _OPEN) is not _OPEN:
-            return (parameters[name] == value) is isinstance(how, ast.Eq | ast.Is)
-        case ast.BoolOp(op=how, values=values):
-            answers = {_answer(one, parameters) for one in values}
-            ending = isinstance(how, ast.Or)
-            return ending if ending in answers else None if None in answers else not ending
-        case _:
-            return None
-
-
-def _parameters(function: _Function, call: ast.Call) -> _Parameters:
-    """Give the parameters of a function with what a call, or else their defaults, say that they are."""
-    every = function.args
-    names = {one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs)} - {"self", "cls"}
-    given = {name: one for name, defaults in _values([every]).items() for one in defaults}
-    given |= dict(_arguments(call, function))
-    inside = [node for one in function.body for node in ast.walk(one)]
-    changed = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    is_put_together = any(isinstance(one, ast.Starred) for one in call.args) or any(not k.arg for k in call.keywords)
-    said = {name: one.value for name, one in given.items() if isinstance(one, ast.Constant) and name not in changed}
-    return frozenset((name, _OPEN if is_put_together else said.get(name, _OPEN)) for name in names)
-
-
-def _chooses_by(test: ast.expr) -> Iterator[str]:
-    """Give the names on whose values a condition depends, but not those that it asks a call about."""
-    if isinstance(test, ast.Name):
-        yield test.id
-    for child in () if isinstance(test, ast.Call) else ast.iter_child_nodes(test):
-        yield from _chooses_by(child) if isinstance(child, ast.expr) else ()
-
-
-def _names_of(function: ast.expr) -> tuple[str, ...]:
-    match function:
-        case ast.Name(id=name):
-            return (name,)
-        case ast.Attribute(value=ast.Name(id=owner), attr=name):
-            return (f"{owner}.{name}", name)
-        case ast.Attribute(attr=name):
-            return (name,)
-        case _:
-            return ()
-
-
-def _fetched(run: Collection[ast.AST], functions: Mapping[str, Sequence[_Function]]) -> frozenset[ast.AST]:
+def _fetched(run: Collection[ast.AST], functions: Mapping[str, Sequence[Function]]) -> frozenset[ast.AST]:
     """Give the nodes of values that calls which download are given as a program starts, by whatever names."""
-    values = _values(run)
+    values = _started_code.values(run)
     calls = [node for node in run if isinstance(node, ast.Call)]
     for call in calls:
-        if one := _called(call, functions):
-            for name, value in _arguments(call, one):
+        if one := _started_code.called(call, functions):
+            for name, value in _started_code.arguments(call, one):
                 values.setdefault(name, []).append(value)
-    return _flow((_given(one) for one in calls if any(map(_FETCHES.search, _names_of(one.func)))), values)
+    return _flow((_given(one) for one in calls if any(map(_FETCHES.search, _started_code.names_of(one.func)))), values)
 
 
 def _reaching_calls(modules: Iterable[ast.Module]) -> frozenset[ast.AST]:
     """Give the nodes of values that a call is given, or that a function returns, by whatever names."""
     nodes = [node for module in modules for node in ast.walk(module)]
-    return _flow(map(_given, nodes), _values(nodes))
+    return _flow(map(_given, nodes), _started_code.values(nodes))
 
 
 def _given(node: ast.AST) -> list[ast.AST]:
@@ -309,25 +185,6 @@ def _given(node: ast.AST) -> list[ast.AST]:
             return []
 
 
-def _values(nodes: Iterable[ast.AST]) -> dict[str, list[ast.AST]]:
-    """Give the values that names are given in nodes, also as defaults of arguments."""
-    values: dict[str, list[ast.AST]] = {}
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                _keep(values, targets, value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
-                _keep(values, [target], value)
-            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
-                _keep(values, [target], value)
-            case ast.arguments(args=args, defaults=defaults, kwonlyargs=more, kw_defaults=others):
-                for one, default in [*zip(args[::-1], defaults[::-1], strict=False), *zip(more, others, strict=True)]:
-                    values.setdefault(one.arg, []).extend([default] if default else [])
-            case _:
-                pass
-    return values
-
-
 def _flow(ends: Iterable[Iterable[ast.AST]], values: dict[str, list[ast.AST]]) -> frozenset[ast.AST]:
     """Give the nodes in what arrives at ends, directly or by names; takes them out of the values."""
     waiting = [node for every in ends for node in every]
@@ -336,17 +193,8 @@ def _flow(ends: Iterable[Iterable[ast.AST]], values: dict[str, list[ast.AST]]) -
         node = waiting.pop()
         if node not in found:
             found.add(node)
-            waiting += [*ast.iter_child_nodes(node), *values.pop(_name(node), ())]
+            waiting += [*ast.iter_child_nodes(node), *values.pop(_started_code.name_of(node), ())]
     return frozenset(found)
-
-
-def _keep(values: dict[str, list[ast.AST]], targets: Iterable[ast.expr], value: ast.expr) -> None:
-    for name in {_name(node) for target in targets for node in ast.walk(target)} - {"", "self", "cls"}:
-        values.setdefault(name, []).append(value)
-
-
-def _name(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 class _Texts:
@@ -358,12 +206,12 @@ class _Texts:
     """
 
     def __init__(
-        self, module: ast.Module, given: Mapping[_Function, Mapping[str, ast.expr]] = MappingProxyType({})
+        self, module: ast.Module, given: Mapping[Function, Mapping[str, ast.expr]] = MappingProxyType({})
     ) -> None:
         self._everywhere, self._given = _texts(ast.walk(module)), given
-        functions = dict.fromkeys(one for every in _functions([module]).values() for one in every)
+        functions = dict.fromkeys(one for every in _started_code.functions([module]).values() for one in every)
         self._around = {node: one for one in functions for node in ast.walk(one) if isinstance(node, ast.Call)}
-        self._inside: dict[_Function, Mapping[str, ast.expr]] = {}
+        self._inside: dict[Function, Mapping[str, ast.expr]] = {}
 
     def at(self, call: ast.Call) -> Mapping[str, ast.expr]:
         """Give the texts of names as the function around a call has them: its own come before its arguments."""
@@ -393,7 +241,7 @@ def _texts(nodes: Iterable[ast.AST], outer: Mapping[str, ast.expr] = MappingProx
         elif isinstance(node, ast.arguments):
             pairs = list(zip([one.arg for one in node.args[::-1]], node.defaults[::-1], strict=False))
             pairs += list(zip([one.arg for one in node.kwonlyargs], node.kw_defaults, strict=True))
-        elif isinstance(node, ast.Call) and not _OPTIONS.isdisjoint(_names_of(node.func)):
+        elif isinstance(node, ast.Call) and not _OPTIONS.isdisjoint(_started_code.names_of(node.func)):
             words = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             name = max(words, key=len, default="").lstrip("-").replace("-", "_")
             default = next((one.value for one in node.keywords if one.arg == "default"), None)
@@ -425,28 +273,28 @@ def _either(value: ast.AST | None) -> Sequence[ast.AST | None]:
             return (value,)
 
 
-def _names_download(function: _Function) -> bool:
+def _names_download(function: Function) -> bool:
     calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
-    return any(not _CALLS.keys().isdisjoint(_names_of(one.func)) for one in calls)
+    return any(not _CALLS.keys().isdisjoint(_started_code.names_of(one.func)) for one in calls)
 
 
 def _given_texts(
     named: Iterable[ast.Module], modules: Collection[ast.Module]
-) -> Mapping[_Function, Mapping[str, ast.expr]]:
+) -> Mapping[Function, Mapping[str, ast.expr]]:
     """Give the texts that parameters around a call have, where all who call the function with a text say one.
 
     Where some call it with a repository, what the others say is of another one.
     """
-    functions = _functions(named)
+    functions = _started_code.functions(named)
     wanted = {name for name, every in functions.items() if any(map(_names_download, every))}
-    found: dict[_Function, list[dict[str, str]]] = {}
+    found: dict[Function, list[dict[str, str]]] = {}
     for module in modules if wanted else ():
         every = (node for node in ast.walk(module) if isinstance(node, ast.Call))
-        if callers := [call for call in every if not wanted.isdisjoint(_names_of(call.func))]:
+        if callers := [call for call in every if not wanted.isdisjoint(_started_code.names_of(call.func))]:
             texts = _Texts(module)
         for call in callers:
-            if (one := _called(call, functions)) is not None:
-                said = {name: _text(value, texts.at(call)) for name, value in _arguments(call, one)}
+            if (one := _started_code.called(call, functions)) is not None:
+                said = {name: _text(value, texts.at(call)) for name, value in _started_code.arguments(call, one)}
                 known = {name: text for name, text in said.items() if not _VARIABLE.fullmatch(text)}
                 found.setdefault(one, []).append(known)
     return {one: _agreed([said for said in calls if _has_repository(said)] or calls) for one, calls in found.items()}
@@ -461,13 +309,6 @@ def _agreed(calls: Iterable[Mapping[str, str]]) -> Mapping[str, ast.expr]:
     for name, text in (one for said in calls for one in said.items()):
         texts.setdefault(name, set()).add(text)
     return {name: ast.Constant(value=every.pop()) for name, every in texts.items() if len(every) == 1}
-
-
-def _arguments(call: ast.Call, function: _Function) -> Iterator[tuple[str, ast.expr]]:
-    """Give the arguments of a call with the names of a function's parameters."""
-    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in {"self", "cls"}]
-    yield from zip(names, call.args, strict=False)
-    yield from ((one.arg or "", one.value) for one in call.keywords)
 
 
 def _of_call(call: ast.Call, texts: Mapping[str, ast.expr]) -> tuple[str, str] | None:
