@@ -11,7 +11,7 @@ from policy_values import package
 from sdists import info, sdist
 from test_proposals import tree
 
-from patchlock.catalogue.proposals import findings, removed_interfaces
+from patchlock.catalogue.proposals import findings, removed_interfaces, requirement_repairs
 from patchlock.model.digests import sha256
 from patchlock.operations import _locked_needs
 from patchlock.patches.import_graph import Trees
@@ -63,7 +63,7 @@ def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: 
     versions = {canonicalize_name(name): Version(found) for name, found in map(str.split, locked.split(", "))}
     trees = Trees(tree({"app.py": code, "tests/test_app.py": code}))
 
-    found = removed_interfaces.find(trees, versions)
+    found = removed_interfaces.find(trees, versions, {})
 
     assert [place.line for issue in found for place in issue.found] == wanted
     assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
@@ -83,7 +83,7 @@ def test_examples_count_where_the_program_is_one_of_them(path: str, *, is_told: 
     trees = Trees(tree({path: "from torch._six import inf\n"}))
 
     found = removed_interfaces.find(
-        trees, {canonicalize_name("torch"): Version("2.1")}, [PurePosixPath("lib/examples/go.py")]
+        trees, {canonicalize_name("torch"): Version("2.1")}, {}, [PurePosixPath("lib/examples/go.py")]
     )
 
     assert bool(found) is is_told
@@ -99,7 +99,7 @@ def test_interface_that_a_built_library_takes_and_the_lock_lacks_is_found(tmp_pa
 
     trees = Trees(_locked_needs.sdist_code(locked, tmp_path))
 
-    (found,) = removed_interfaces.find(trees, {canonicalize_name("torchvision"): Version("0.19.1")})
+    (found,) = removed_interfaces.find(trees, {canonicalize_name("torchvision"): Version("0.19.1")}, {})
     assert list(map(str, found.found)) == ["old-1.0/old/a.py:1: from torchvision.transforms import functional_tensor"]
 
 
@@ -114,10 +114,35 @@ def test_what_a_package_does_as_a_program_is_no_use_of_an_app() -> None:
         )
     )
 
-    (found,) = removed_interfaces.of_packages(trees, {canonicalize_name("torchaudio"): Version("2.11.0")})
+    (found,) = removed_interfaces.of_packages(trees, {canonicalize_name("torchaudio"): Version("2.11.0")}, {})
 
     assert list(map(str, found.found)) == ["x-1/x/a.py:3: torchaudio.load('test.wav')"]
     assert findings.stops(found) == "may stop a use"
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("gradio>=5", ["take footer_links, or keep gradio below 6", "leave it out, or keep gradio below 6"]),
+        ("gradio>=6.0.0", ["take footer_links", "leave it out"]),
+    ],
+)
+def test_older_library_is_advice_where_upstream_allows_it(asked: str, wanted: list[str]) -> None:
+    files = tree({"requirements.txt": asked, "app.py": "import gradio as gr\ngr.Chatbot(type=x).launch(show_api=1)\n"})
+    located = requirement_repairs.located(files, [PurePosixPath("requirements.txt")])
+
+    found = removed_interfaces.find(Trees(files), {canonicalize_name("gradio"): Version("6.1")}, located)
+
+    assert [one.remedy for one in found] == wanted
+
+
+def test_code_has_to_change_where_upstream_allows_no_library_that_has_it() -> None:
+    files = tree({"requirements.txt": "gradio>=4", "app.py": "import gradio\ngradio.Box()\n"})
+    located = requirement_repairs.located(files, [PurePosixPath("requirements.txt")])
+
+    (found,) = removed_interfaces.find(Trees(files), {canonicalize_name("gradio"): Version("4.1")}, located)
+
+    assert found.remedy == "change the code: upstream's bounds of gradio leave out 3.50.2"
 
 
 def test_removed_interface_tells_where_both_releases_show_it() -> None:

@@ -94,7 +94,7 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
     _, command_line, python_path = _program(proposal, proposed)
     files = import_graph.reached(trees.files, command_line, python_path, trees).files
-    removed = removed_interfaces.find(trees, versions, files)
+    removed = removed_interfaces.find(trees, versions, proposed.asked, files)
     if found:
         idle = reached_code.idle_lines(trees, files, command_line, python_path)
         kept, removed = (findings.of_program(every, files, idle, proposal.together) for every in (kept, removed))
@@ -115,7 +115,7 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed,
         *removed_interfaces.of_packages(
-            Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions
+            Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions, proposed.asked
         ),
     )
     kept = (*kept, *(dataclasses.replace(one, is_left=True) for one in (*limits, *lacking)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -13,6 +14,7 @@ from packaging.version import Version
 
 from patchlock.catalogue.proposals import importers
 from patchlock.catalogue.proposals.findings import Finding, Issue, excerpt
+from patchlock.catalogue.proposals.shared_sets import Asked
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import Trees
 
@@ -31,8 +33,10 @@ class RemovedInterface:
     """Of the wheels, which shows it; the newer one may be without it."""
     names: tuple[str, ...]
     """Dotted, from the library's module; or of methods."""
-    instead: str
-    """A clause."""
+    instead: str = ""
+    """A clause; "" where nothing does what it did."""
+    may_stay: bool = True
+    """Keeping the library older is advice; otherwise what it says instead works with older ones too."""
     until: str = ""
     """The first version that has something of that name again; "" for none."""
     keyword: str = ""
@@ -57,9 +61,13 @@ class RemovedInterface:
         """Tell whether a release is without it."""
         return version >= Version(self.since) and not (self.until and version >= Version(self.until))
 
-
-def _below(library: str, version: str, instead: str) -> str:
-    return f"{instead}, or keep {library} below {version}"
+    def remedy(self, asked: Asked) -> str:
+        """Say what a person can do, within the bounds of what is asked for."""
+        bounds = [one.requirement.specifier for one in asked.get(canonicalize_name(self.library), ())]
+        ways = [self.instead] if self.instead else []
+        if self.may_stay and all(one.contains(self.before, prereleases=True) for one in bounds):
+            ways.append(f"keep {self.library} below {re.sub(r'(?:[.]0)+$', '', self.since)}")
+        return ", or ".join(ways) or f"change the code: upstream's bounds of {self.library} leave out {self.before}"
 
 
 _TRANSFORMERS = "transformers/__init__.py"
@@ -73,6 +81,7 @@ _REMOVED = (
         names=("load", "save"),
         keyword="backend",
         instead="torchcodec reads and writes, whatever the backend; ask soundfile where one is needed",
+        may_stay=False,
     ),
     RemovedInterface(
         library="torchaudio",
@@ -82,7 +91,7 @@ _REMOVED = (
         names=("load", "save"),
         keyword="!backend",
         beside="torchcodec",
-        instead=_below("torchaudio", "2.9", "require torchcodec, which reads and writes since then"),
+        instead="require torchcodec, which reads and writes since then",
     ),
     RemovedInterface(
         library="torchaudio",
@@ -93,7 +102,7 @@ _REMOVED = (
             *("info", "AudioMetaData", "list_audio_backends", "get_audio_backend", "set_audio_backend"),
             *("io", "sox_effects", "kaldi_io"),
         ),
-        instead="keep torchaudio below 2.9, or read audio with soundfile",
+        instead="read audio with soundfile",
     ),
     RemovedInterface(
         library="torchaudio",
@@ -101,7 +110,7 @@ _REMOVED = (
         since="2.9.0",
         file="torchaudio/backend/__init__.py",
         names=("backend",),
-        instead="keep torchaudio below 2.9, or read audio with soundfile",
+        instead="read audio with soundfile",
     ),
     RemovedInterface(
         library="torch",
@@ -110,6 +119,7 @@ _REMOVED = (
         file="torch/_six.py",
         names=("_six",),
         instead="take collections.abc and str",
+        may_stay=False,
     ),
     RemovedInterface(
         library="torch",
@@ -119,6 +129,7 @@ _REMOVED = (
         names=("stft",),
         keyword="!return_complex",
         instead="say return_complex=True, and take torch.view_as_real of the answer",
+        may_stay=False,
     ),
     RemovedInterface(
         library="torchvision",
@@ -126,7 +137,7 @@ _REMOVED = (
         since="0.17.0",
         file="torchvision/transforms/functional_tensor.py",
         names=("transforms.functional_tensor",),
-        instead=_below("torchvision", "0.17", "take torchvision.transforms.functional"),
+        instead="take torchvision.transforms.functional",
     ),
     RemovedInterface(
         library="numpy",
@@ -134,7 +145,7 @@ _REMOVED = (
         since="1.24.0",
         file="numpy/__init__.py",
         names=("float", "int", "object", "str", "complex"),
-        instead=_below("numpy", "1.24", "take Python's own type"),
+        instead="take Python's own type",
     ),
     RemovedInterface(
         library="numpy",
@@ -143,7 +154,7 @@ _REMOVED = (
         until="2.0.0",
         file="numpy/__init__.py",
         names=("bool",),
-        instead=_below("numpy", "1.24", "take Python's own type"),
+        instead="take Python's own type",
     ),
     RemovedInterface(
         library="numpy",
@@ -154,7 +165,7 @@ _REMOVED = (
             *("float_", "complex_", "unicode_", "string_", "Inf", "Infinity", "NaN", "infty"),
             *("asfarray", "mat"),
         ),
-        instead=_below("numpy", "2", "take what numpy/_expired_attrs_2_0.py of its wheel says"),
+        instead="take what numpy/_expired_attrs_2_0.py of its wheel says",
     ),
     RemovedInterface(
         library="numpy",
@@ -162,7 +173,7 @@ _REMOVED = (
         since="2.0.0",
         file="numpy/core/fromnumeric.py",
         names=("product", "cumproduct", "alltrue", "sometrue", "round_"),
-        instead=_below("numpy", "2", "take prod, cumprod, all, any, round"),
+        instead="take prod, cumprod, all, any, round",
     ),
     RemovedInterface(
         library="numpy",
@@ -170,7 +181,7 @@ _REMOVED = (
         since="2.0.0",
         file="numpy/core/numerictypes.py",
         names=("cast", "find_common_type"),
-        instead=_below("numpy", "2", "take asarray and result_type"),
+        instead="take asarray and result_type",
     ),
     RemovedInterface(
         library="numpy",
@@ -178,7 +189,7 @@ _REMOVED = (
         since="2.0.0",
         file="numpy/lib/function_base.py",
         names=("msort",),
-        instead=_below("numpy", "2", "take sort with axis=0"),
+        instead="take sort with axis=0",
     ),
     RemovedInterface(
         library="av",
@@ -189,6 +200,7 @@ _REMOVED = (
         names=("open",),
         values=("rb", "wb"),
         instead='say "r" or "w", as it refuses other modes',
+        may_stay=False,
     ),
     RemovedInterface(
         library="gradio",
@@ -196,7 +208,6 @@ _REMOVED = (
         since="4.0.0",
         file="gradio/__init__.py",
         names=("inputs", "outputs", "Box", "Variable"),
-        instead="keep gradio below 4",
     ),
     RemovedInterface(
         library="gradio",
@@ -211,7 +222,7 @@ _REMOVED = (
                 *("UploadButton", "Video"),
             )
         ),
-        instead=_below("gradio", "4", "return gr.update or the component itself"),
+        instead="return gr.update or the component itself",
     ),
     *(
         RemovedInterface(
@@ -221,7 +232,7 @@ _REMOVED = (
             file=f"gradio/components/{name.lower()}.py",
             names=(name,),
             keyword="source",
-            instead=_below("gradio", "4", "take sources, a list"),
+            instead="take sources, a list",
         )
         for name in ("Audio", "Image", "Video")
     ),
@@ -232,7 +243,6 @@ _REMOVED = (
         file="gradio/components/image.py",
         names=("Image",),
         keyword="tool",
-        instead="keep gradio below 4",
     ),
     RemovedInterface(
         library="gradio",
@@ -242,7 +252,7 @@ _REMOVED = (
         names=("queue",),
         is_method=True,
         keyword="concurrency_count",
-        instead=_below("gradio", "4", "take default_concurrency_limit, which 4.44.1 has"),
+        instead="take default_concurrency_limit, which 4.44.1 has",
     ),
     RemovedInterface(
         library="gradio",
@@ -252,7 +262,7 @@ _REMOVED = (
         names=("launch",),
         is_method=True,
         keyword="enable_queue",
-        instead=_below("gradio", "4", "leave it out"),
+        instead="leave it out",
     ),
     RemovedInterface(
         library="gradio",
@@ -262,7 +272,7 @@ _REMOVED = (
         names=("launch",),
         is_method=True,
         keyword="show_api",
-        instead=_below("gradio", "6", "take footer_links"),
+        instead="take footer_links",
     ),
     RemovedInterface(
         library="gradio",
@@ -271,7 +281,7 @@ _REMOVED = (
         file="gradio/components/chatbot.py",
         names=("Chatbot",),
         keyword="type",
-        instead=_below("gradio", "6", "leave it out"),
+        instead="leave it out",
     ),
     RemovedInterface(
         library="pydantic",
@@ -279,7 +289,7 @@ _REMOVED = (
         since="2.0",
         file="pydantic/__init__.py",
         names=("BaseSettings",),
-        instead=_below("pydantic", "2", "take pydantic-settings"),
+        instead="take pydantic-settings",
     ),
     RemovedInterface(
         library="librosa",
@@ -288,7 +298,7 @@ _REMOVED = (
         file="librosa/core/audio.py",
         names=("resample", "load"),
         positional=1,
-        instead=_below("librosa", "0.10", "name the arguments"),
+        instead="name the arguments",
     ),
     RemovedInterface(
         library="librosa",
@@ -297,7 +307,7 @@ _REMOVED = (
         file="librosa/core/spectrum.py",
         names=("stft",),
         positional=1,
-        instead=_below("librosa", "0.10", "name the arguments"),
+        instead="name the arguments",
     ),
     RemovedInterface(
         library="librosa",
@@ -306,7 +316,7 @@ _REMOVED = (
         file="librosa/filters.py",
         names=("filters.mel",),
         positional=0,
-        instead=_below("librosa", "0.10", "name the arguments"),
+        instead="name the arguments",
     ),
     RemovedInterface(
         library="librosa",
@@ -315,7 +325,7 @@ _REMOVED = (
         file="librosa/feature/spectral.py",
         names=("feature.melspectrogram", "feature.mfcc"),
         positional=0,
-        instead=_below("librosa", "0.10", "name the arguments"),
+        instead="name the arguments",
     ),
     RemovedInterface(
         library="scipy",
@@ -324,6 +334,7 @@ _REMOVED = (
         file="scipy/signal/__init__.py",
         names=tuple(f"signal.{name}" for name in ("hann", "hamming", "blackman", "kaiser", "gaussian", "tukey")),
         instead="take scipy.signal.windows",
+        may_stay=False,
     ),
     RemovedInterface(
         library="scipy",
@@ -332,6 +343,7 @@ _REMOVED = (
         file="scipy/integrate/_quadrature.py",
         names=("integrate.trapz", "integrate.cumtrapz", "integrate.simps"),
         instead="take trapezoid, cumulative_trapezoid and simpson",
+        may_stay=False,
     ),
     RemovedInterface(
         library="setuptools",
@@ -339,7 +351,6 @@ _REMOVED = (
         since="82.0.0",
         file="pkg_resources/__init__.py",
         names=("pkg_resources",),
-        instead="keep setuptools below 82",
     ),
     RemovedInterface(
         library="pillow",
@@ -348,6 +359,7 @@ _REMOVED = (
         file="PIL/Image.py",
         names=("Image.ANTIALIAS", "Image.LINEAR", "Image.CUBIC"),
         instead="take Image.Resampling",
+        may_stay=False,
     ),
     RemovedInterface(
         library="transformers",
@@ -355,7 +367,7 @@ _REMOVED = (
         since="4.25.0",
         file="transformers/generation_logits_process.py",
         names=("generation_logits_process",),
-        instead=_below("transformers", "4.25", "take transformers.generation"),
+        instead="take transformers.generation",
     ),
     RemovedInterface(
         library="transformers",
@@ -363,7 +375,7 @@ _REMOVED = (
         since="4.25.0",
         file="transformers/generation_stopping_criteria.py",
         names=("generation_stopping_criteria",),
-        instead=_below("transformers", "4.25", "take transformers.generation"),
+        instead="take transformers.generation",
     ),
     RemovedInterface(
         library="transformers",
@@ -371,7 +383,7 @@ _REMOVED = (
         since="4.25.0",
         file="transformers/generation_beam_search.py",
         names=("generation_beam_search",),
-        instead=_below("transformers", "4.25", "take transformers.generation"),
+        instead="take transformers.generation",
     ),
     RemovedInterface(
         library="transformers",
@@ -379,7 +391,6 @@ _REMOVED = (
         since="4.39.0",
         file=_TRANSFORMERS,
         names=("top_k_top_p_filtering",),
-        instead="keep transformers below 4.39",
     ),
     RemovedInterface(
         library="transformers",
@@ -387,7 +398,7 @@ _REMOVED = (
         since="4.40.0",
         file="transformers/generation_utils.py",
         names=("generation_utils",),
-        instead=_below("transformers", "4.40", "take transformers.generation"),
+        instead="take transformers.generation",
     ),
     RemovedInterface(
         library="transformers",
@@ -395,7 +406,6 @@ _REMOVED = (
         since="4.42.0",
         file=_TRANSFORMERS,
         names=("Conversation", "ConversationalPipeline"),
-        instead="keep transformers below 4.42",
     ),
     RemovedInterface(
         library="transformers",
@@ -403,7 +413,7 @@ _REMOVED = (
         since="4.46.0",
         file="transformers/deepspeed.py",
         names=("deepspeed",),
-        instead=_below("transformers", "4.46", "take transformers.integrations"),
+        instead="take transformers.integrations",
     ),
     RemovedInterface(
         library="transformers",
@@ -411,7 +421,7 @@ _REMOVED = (
         since="4.49.0",
         file=_TRANSFORMERS,
         names=("LogitsWarper",),
-        instead=_below("transformers", "4.49", "take LogitsProcessor"),
+        instead="take LogitsProcessor",
     ),
     RemovedInterface(
         library="transformers",
@@ -419,7 +429,7 @@ _REMOVED = (
         since="4.50.0",
         file=_TRANSFORMERS,
         names=("AdamW",),
-        instead=_below("transformers", "4.50", "take torch.optim.AdamW"),
+        instead="take torch.optim.AdamW",
     ),
     RemovedInterface(
         library="transformers",
@@ -427,7 +437,7 @@ _REMOVED = (
         since="4.56.0",
         file="transformers/modeling_utils.py",
         names=tuple(f"modeling_utils.{name}" for name in (*_CHUNKING, "Conv1D")),
-        instead=_below("transformers", "4.56", "take transformers.pytorch_utils"),
+        instead="take transformers.pytorch_utils",
     ),
     RemovedInterface(
         library="transformers",
@@ -435,7 +445,6 @@ _REMOVED = (
         since="4.57.0",
         file=_TRANSFORMERS,
         names=("BeamSearchScorer",),
-        instead="keep transformers below 4.57",
     ),
     RemovedInterface(
         library="transformers",
@@ -447,7 +456,6 @@ _REMOVED = (
             *("TFPreTrainedModel", "FlaxPreTrainedModel", "SlidingWindowCache", "HybridCache", "OffloadedStaticCache"),
             *("TranslationPipeline", "SummarizationPipeline", "Text2TextGenerationPipeline"),
         ),
-        instead="keep transformers below 5",
     ),
     RemovedInterface(
         library="transformers",
@@ -455,7 +463,6 @@ _REMOVED = (
         since="5.0.0",
         file="transformers/models/auto/modeling_auto.py",
         names=("AutoModelForVision2Seq", "AutoModelWithLMHead"),
-        instead="keep transformers below 5",
     ),
     RemovedInterface(
         library="transformers",
@@ -463,7 +470,7 @@ _REMOVED = (
         since="5.0.0",
         file="transformers/models/clip/feature_extraction_clip.py",
         names=("CLIPFeatureExtractor",),
-        instead=_below("transformers", "5", "take CLIPImageProcessor"),
+        instead="take CLIPImageProcessor",
     ),
     RemovedInterface(
         library="transformers",
@@ -474,7 +481,6 @@ _REMOVED = (
             *("generation.utils.GreedySearchDecoderOnlyOutput", "generation.utils.SampleDecoderOnlyOutput"),
             *("generation.utils.GreedySearchOutput", "generation.utils.SampleOutput"),
         ),
-        instead="keep transformers below 5",
     ),
     RemovedInterface(
         library="transformers",
@@ -482,28 +488,28 @@ _REMOVED = (
         since="5.0.0",
         file="transformers/pytorch_utils.py",
         names=("pytorch_utils.find_pruneable_heads_and_indices",),
-        instead="keep transformers below 5",
     ),
 )
 _MODULES: Mapping[str, str] = {"pillow": "PIL"}
 
 
 def find(
-    trees: Trees, versions: Mapping[NormalizedName, Version], started: Collection[PurePosixPath] = ()
+    trees: Trees, versions: Mapping[NormalizedName, Version], asked: Asked, started: Collection[PurePosixPath] = ()
 ) -> tuple[Issue, ...]:
     """Say what an app's code calls that is gone from the locked libraries; its start counts wherever it lies."""
-    return _issues(trees, versions, started)
+    return _issues(trees, versions, asked, started)
 
 
-def of_packages(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
+def of_packages(trees: Trees, versions: Mapping[NormalizedName, Version], asked: Asked) -> tuple[Issue, ...]:
     """Say it of the code of packages, of which an app may use any part; none where a module is run as a program."""
-    found = _issues(trees, versions, (), is_imported=True)
+    found = _issues(trees, versions, asked, (), is_imported=True)
     return tuple(dataclasses.replace(issue, is_reached=False) for issue in found)
 
 
 def _issues(
     trees: Trees,
     versions: Mapping[NormalizedName, Version],
+    asked: Asked,
     started: Collection[PurePosixPath],
     *,
     is_imported: bool = False,
@@ -535,7 +541,7 @@ def _issues(
             title=f"{row.library} {row.since} has changed or removed it",
             means=f"{row.library} {versions[canonicalize_name(row.library)]} is locked; {row.source}",
             found=tuple(dict.fromkeys(found)),
-            remedy=row.instead,
+            remedy=row.remedy(asked),
         )
         for row, found in places.items()
     )
