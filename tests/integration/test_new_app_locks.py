@@ -381,6 +381,28 @@ def test_what_nobody_has_recorded_is_to_be_looked_at_and_no_refusal(
     assert "# TODO: rocm-linux on linux-x86_64 has no lock yet: nobody has looked which GPUs" in app
 
 
+def test_start_that_calls_what_is_left_out_is_told_with_lines_of_upstream(
+    face: Face, index: str, tmp_path: Path
+) -> None:
+    assert index
+    files = {
+        "requirements.txt": "clock\nflash-attn\n",
+        "app.py": "import lib\n\nx = lib.make()\n" + STARTS,
+        "lib.py": "import flash_attn\nimport speaker\n\n\ndef make():\n    return flash_attn.make(1)\n",
+        "README.md": "python app.py\n",
+    }
+    clone = upstream(tmp_path / "c", files)
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve").stdout
+
+    draft = (tmp_path / "x/patches/mini-voice/app.toml").read_text()
+    assert "\n# TODO: left-out-and-used: as it starts, the program calls flash_attn, which is left out: " in draft
+    assert "\n    lib.py:6: flash_attn.make(1)\n" in told
+    assert "\nnext: settle its TODO of left-out-and-used, which keeps it from being installed or started: " in told
+    assert "requirement speaker: lib.py:2 imports speaker at the start" in told
+    assert "/lib.py#L2" in draft
+
+
 def test_what_lock_says_of_a_lock_is_said_and_no_address_is_broken(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     address = f"git+https://github.com/some-body/{'a-long-name-' * 4}of-a-repository"

@@ -177,6 +177,7 @@ def _lock(
         progress: is told of each stage.
         keep: is given the draft where this fails, as it was when the last stage had ended.
     """
+    from patchlock.catalogue.proposals import stand_in_uses
     from patchlock.operations import further_locks, lock_trials, proposal_locks, proposal_start
 
     proposal = proposed.proposal
@@ -193,6 +194,8 @@ def _lock(
                 proposal = locked.proposal
                 proposed = dataclasses.replace(proposed, outcomes=lock_trials.outcomes(proposal, trying))
                 found = "imports are missing" if started.missing else "none of its own imports is known to be missing"
+                if any(one.name == stand_in_uses.NAME and one.is_at_start for one in proposal.issues):
+                    found = "it calls what is left out"
                 progress.say(found if proposed.commands else "no program is known whose imports could be followed")
         if profiles:
             with progress.stage("others"):

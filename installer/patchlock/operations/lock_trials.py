@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -130,6 +131,8 @@ def imports_missing(
 ) -> tuple[ReachedImport, ...]:
     """Name what the program imports at its start or for the profile's device, and nothing in a lock brings.
 
+    The lines are upstream's, whatever patches write above them.
+
     Args:
         proposal: of the app.
         lock: its lock.
@@ -138,7 +141,8 @@ def imports_missing(
         python_path: of that command.
     """
     request = proposal_scratch.request_for(proposal, trying)
-    files = missing_imports.read_files(lock_request.read_patched(request))
+    upstream = lock_request.read_patched(request)
+    files = missing_imports.read_files(upstream)
     if files is None:
         return ()
     packages = KnownModules(lock.packages, trying.cache, module_names.brings)
@@ -148,4 +152,20 @@ def imports_missing(
     kind = BACK_ENDS[trying.profile.back_end].device
     later = missing_imports.on_device(kind, files, packages, command or launch.command, path)
     known = {one.module for one in at_start}
-    return (*at_start, *(one for one in later if one.module not in known))
+    every = (*at_start, *(one for one in later if one.module not in known))
+    before = {change.path: change.before for change in upstream.patched.changes if change.before is not None}
+    return tuple(
+        dataclasses.replace(one, line=_line_before(one.line, before[one.path], files[one.path]))
+        if one.path in before
+        else one
+        for one in every
+    )
+
+
+def _line_before(line: int, before: bytes, after: bytes) -> int:
+    """Give the line that a line of a patched file has in the file before, or the one above what a patch has written."""
+    old, new = before.splitlines(), after.splitlines()
+    for tag, first, end, start, stop in difflib.SequenceMatcher(None, new, old, autojunk=False).get_opcodes():
+        if first < line <= end:
+            return start + line - first if tag == "equal" else max(1, min(start + line - first, stop))
+    return line

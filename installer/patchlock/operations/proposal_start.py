@@ -18,6 +18,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.proposals import (
+    device_places,
     findings,
     launch,
     onnx_builds,
@@ -27,6 +28,7 @@ from patchlock.catalogue.proposals import (
     removed_interfaces,
     run_time_installs,
     shared_sets,
+    stand_in_uses,
     submodules,
 )
 from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal, SetChoice
@@ -92,12 +94,16 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
     proposal, versions = _without_idle_sets(proposal, versions, trying)
     trees = proposed.clone.trees
     kept = tuple(issue for issue in proposal.issues if shared_sets.holds(issue, versions))
+    used: tuple[Issue, ...] = ()
     _, command_line, python_path = _program(proposal, proposed)
     files = import_graph.reached(trees.files, command_line, python_path, trees).files
     removed = removed_interfaces.find(trees, versions, proposed.asked, files)
     if found:
         idle = reached_code.idle_lines(trees, files, command_line, python_path)
         kept, removed = (findings.of_program(every, files, idle, proposal.together) for every in (kept, removed))
+        without = device_places.idle_lines("cpu", trees, files, command_line, python_path, idle)
+        never = {path: {*lines, *without[path]} for path, lines in idle.items()}
+        used = stand_in_uses.issues(trees, proposal.sections, files, command_line, never)
     limits = python_limits.find(
         versions,
         trying.profile.python,
@@ -113,6 +119,7 @@ def prove(proposed: ProposalResult, locked: LockResult, trying: LockSettings) ->
         *((_issue(missing, trying),) if missing else ()),
         *((_issue_of_builds(made),) if made else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
+        *used,
         *removed,
         *removed_interfaces.of_packages(
             Trees(_locked_needs.sdist_code(lock.packages if lock else (), trying.cache)), versions, proposed.asked
