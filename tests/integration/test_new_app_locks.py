@@ -381,6 +381,24 @@ def test_what_nobody_has_recorded_is_to_be_looked_at_and_no_refusal(
     assert "# TODO: rocm-linux on linux-x86_64 has no lock yet: nobody has looked which GPUs" in app
 
 
+def test_what_nobody_has_recorded_is_the_next_step_of_the_profile_that_was_asked_for(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = miniature.wheel(tmp_path / "w", "bitsandbytes", "0.49.2", tag="py3-none-manylinux_2_28_x86_64")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", [page]))
+    clone = upstream(tmp_path / "c", {"requirements.txt": "bitsandbytes\n", "app.py": STARTS})
+
+    for into, more in (("x", ()), ("y", ("--solve",))):
+        into_options = ("--into", str(tmp_path / into), "--profile", "rocm-linux", "--platform", "linux-x86_64")
+        told = face("new-app", URL, "--source", str(clone), *into_options, *more).stdout
+
+        first = told.partition("\nnext: ")[2]
+        assert first.startswith("get what its lock lacks: nobody has looked which GPUs bitsandbytes 0.49.2 (")
+        assert "`patchlock scan --record`" in first.partition("\n")[0]
+        draft = (tmp_path / into / "patches/mini-voice/app.toml").read_text()
+        assert draft.count("# TODO: rocm-linux on linux-x86_64 has no lock yet: nobody has looked which GPUs") == 1
+
+
 def test_start_that_calls_what_is_left_out_is_told_with_lines_of_upstream(
     face: Face, index: str, tmp_path: Path
 ) -> None:

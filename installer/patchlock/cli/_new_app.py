@@ -360,14 +360,17 @@ def _report(
         if one.is_left and (stops := findings.stops(one)) in _LEFT
     ]
     doubtful = [told for stops, told in left if stops not in _CERTAIN]
-    lines += [visible_name(f"look at: {remark}") for remark in (*locked.proposal.remarks, *dict.fromkeys(doubtful))]
+    unknown = locked.unknown
+    remarks = [one for one in proposal.remarks if not (unknown and one.endswith(unknown))]
+    lines += [visible_name(f"look at: {remark}") for remark in (*remarks, *dict.fromkeys(doubtful))]
     at = _repeated(named)
     if not others:
         us = _launcher.own_command(_options.home())
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
     certain = [told for stops, told in left if stops in _CERTAIN]
-    settle = [visible_name(f"settle {told}") for told in [*dict.fromkeys(certain)][:_SHOWN]]
+    settle = [visible_name(f"get what its lock lacks: {unknown}")] if unknown else []
+    settle += [visible_name(f"settle {told}") for told in [*dict.fromkeys(certain)][:_SHOWN]]
     if proposal.facts.launch.command == PLACEHOLDER:
         settle.append("settle the TODO of its [launch]: write there how it is started")
     return [*lines, "", f"written: {file}", *(f"next: {one}" for one in (*settle, _last_step(locked, file, named, at)))]

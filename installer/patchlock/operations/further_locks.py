@@ -87,15 +87,12 @@ def lock_others(
             continue
         why = _reason(made, made.error, there, ends, known)
         seconds = ends - time.monotonic()
-        is_judged = isinstance(made.error, UnsatisfiableError | PolicyError)
-        is_unknown = isinstance(made.error, UnsatisfiableError | PolicyError) and made.error.is_unknown
-        is_refused = is_judged and not is_unknown
+        is_refused = isinstance(made.error, UnsatisfiableError | PolicyError) and not made.unknown
         found[pair] = OtherLock(profile=profile.name, platform=platform.name, why=why, is_refused=is_refused)
         if is_refused:
             proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[pair])))
-        elif is_unknown:
-            remark = f"{profile.name} on {platform.name} has no lock yet: {why}"
-            proposal = dataclasses.replace(proposal, remarks=(*proposal.remarks, remark))
+        elif made.unknown:
+            proposal = proposal_locks.with_unknown(proposal, there, why)
     proposal_scratch.write(proposal, trying.catalogue.root)
     first = dataclasses.replace(first, proposal=proposal)
     for there, made in locked:
@@ -182,8 +179,8 @@ def _only_for_newer_systems(why: str, trying: LockSettings) -> Iterator[str]:
 
 
 def _cause(made: LockResult, error: PatchlockError, trying: LockSettings, ends: float, known: list[Conflict]) -> str:
-    if isinstance(error, UnsatisfiableError) and error.is_unknown:
-        return f"{error.what}; {error.remedy}"
+    if made.unknown:
+        return made.unknown
     seconds = min(ends - time.monotonic(), _REASON_SECONDS)
     if isinstance(error, UnsatisfiableError) and seconds > 0:
         same = _same(made, trying, known, seconds)

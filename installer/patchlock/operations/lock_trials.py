@@ -47,6 +47,13 @@ class LockResult:
         return len(self.lock.packages) if self.lock is not None else 0
 
     @property
+    def unknown(self) -> str:
+        """Say what nobody has recorded, where only that keeps it from a lock, a clause; "" where it is not so."""
+        if not isinstance(self.error, UnsatisfiableError | PolicyError) or not self.error.is_unknown:
+            return ""
+        return "; ".join(filter(None, (self.error.what, self.error.remedy)))
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Say what is to be known of the lock, as `lock` prints it."""
         return self.lock.notices if self.lock is not None else ()

@@ -29,8 +29,23 @@ def lock_proposal(proposal: Proposal, trying: LockSettings) -> LockResult:
     """Lock a pair; what an sdist says of itself is added, and with `solve` what resolves a conflict.
 
     A build, a companion of torch's and files of a later day come before another version, and an app that goes without
-    what it requires is the last resort.
+    what it requires is the last resort. Where the rules only lack what nobody has recorded, a remark says so.
     """
+    made = _locked(proposal, trying)
+    if not made.unknown:
+        return made
+    told = with_unknown(made.proposal, trying, made.unknown)
+    proposal_scratch.write(told, trying.catalogue.root)
+    return dataclasses.replace(made, proposal=told)
+
+
+def with_unknown(proposal: Proposal, trying: LockSettings, why: str) -> Proposal:
+    """Note that a pair has no lock yet, as it takes what nobody has recorded."""
+    remark = f"{trying.profile.name} on {trying.platform.name} has no lock yet: {why}"
+    return dataclasses.replace(proposal, remarks=(*proposal.remarks, remark))
+
+
+def _locked(proposal: Proposal, trying: LockSettings) -> LockResult:
     made = try_lock(proposal, trying)
     if made.error is None:
         return _sdist_builds.as_new_as_pips(made, trying) if trying.solve else made
