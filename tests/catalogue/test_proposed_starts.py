@@ -63,6 +63,12 @@ def test_modules_to_import_are_those_of_the_program_or_else_of_the_packages(
             "",
             id="a-file-that-uv-runs",
         ),
+        pytest.param(
+            {"README.md": "`python app.py --offload true --low 1`\n\n`python app.py --theme x`\n", "app.py": STARTS},
+            "python app.py --theme x",
+            "",
+            id="the-plainest-line",
+        ),
         pytest.param({"app/main.py": STARTS, "infer.py": STARTS}, "python infer.py", "", id="the-root-first"),
         pytest.param({"a/__init__.py": "", "a/__main__.py": ""}, "python -m a", "", id="a-package"),
         pytest.param(

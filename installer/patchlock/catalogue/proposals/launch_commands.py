@@ -125,7 +125,7 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
         key = (program, _home(program, line.folder, code))
         said.setdefault(key, []).append(words)
         exports.setdefault(key, []).append(_with_own_exports(line, starting, installing))
-        if key not in found or (not arguments and found[key][1]):
+        if key not in found or len(arguments) < len(found[key][1]):  # the plainest line
             found[key] = (why, arguments)
         if all(word.startswith("-") for word in words):
             is_web = bool(words) and any(map(_WEB.search, (*words, line.found.path.stem)))
