@@ -64,7 +64,7 @@ def test_modules_to_import_are_those_of_the_program_or_else_of_the_packages(
             id="a-file-that-uv-runs",
         ),
         pytest.param(
-            {"README.md": "`python app.py --offload true --low 1`\n\n`python app.py --theme x`\n", "app.py": STARTS},
+            {"README.md": "`python app.py --offload true --low 1`\n\n`python app.py --theme x`\n", "app.py": SERVES},
             "python app.py --theme x",
             "",
             id="the-plainest-line",
