@@ -78,6 +78,11 @@ def test_what_the_code_names_is_found(code: str, name: str) -> None:
     assert [one[0] for one in found(app=code)] == [name]
 
 
+def test_each_file_of_a_written_list_is_found() -> None:
+    code = 'for file in ["a.pt", "b.json"]:\n    path = hf_hub_download(repo_id="owner/name", filename=file)'
+    assert [one[0] for one in found(app=code)] == ["owner/name/a.pt", "owner/name/b.json"]
+
+
 @pytest.mark.parametrize(
     "code",
     [

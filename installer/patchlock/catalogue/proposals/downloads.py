@@ -145,17 +145,29 @@ def _of(
     reaching: Collection[ast.AST],
     given: Mapping[Function, Mapping[str, ast.expr]],
 ) -> Iterator[Download]:
-    texts = _Texts(module, given)
+    texts, loops = _Texts(module, given), _loops(module)
     for node in ast.walk(module):
-        named: tuple[str, str] | None = None
+        found: list[tuple[str, str] | None] = []
         if isinstance(node, ast.Call):
-            named = _of_call(node, texts.at(node))
+            found = [_of_call(node, {**texts.at(node), **each}) for each in loops.get(node, [{}])]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node in reaching:
-            named = _of_text(node.value)
-        if named is None or PurePosixPath(named[0]) in files or _is_folder(named[0], files):
-            continue
-        place = Finding(path=path, line=node.lineno, text="/".join(filter(None, named))[:100])  # type: ignore[attr-defined]
-        yield Download(repository=named[0], file=named[1], found=place, is_at_start=node in wanted)
+            found = [_of_text(node.value)]
+        for named in found:
+            if named is None or PurePosixPath(named[0]) in files or _is_folder(named[0], files):
+                continue
+            place = Finding(path=path, line=node.lineno, text="/".join(filter(None, named))[:100])  # type: ignore[attr-defined]
+            yield Download(repository=named[0], file=named[1], found=place, is_at_start=node in wanted)
+
+
+def _loops(module: ast.Module) -> Mapping[ast.Call, list[dict[str, ast.expr]]]:
+    """Give the values that the variable of a loop over a written list has, by the calls in that loop."""
+    found: dict[ast.Call, list[dict[str, ast.expr]]] = {}
+    for node in ast.walk(module):
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=ast.List(elts=values) | ast.Tuple(elts=values)):
+                calls = (one for line in node.body for one in ast.walk(line) if isinstance(one, ast.Call))
+                found |= {one: [{name: value} for value in values] for one in calls}
+    return found
 
 
 def _fetched(run: Collection[ast.AST], functions: Mapping[str, Sequence[Function]]) -> frozenset[ast.AST]:
