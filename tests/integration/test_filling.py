@@ -222,7 +222,7 @@ def test_without_a_network_the_sentence_is_clear(
     ]
     assert str(refused.value) == (
         f"{len(missing)} files of the lock are not on this machine: neither the wheelhouse nor uv's cache has the file "
-        f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or put it into a folder "
+        f"({tmp_path / 'cache' / 'wheels'}); run the same command without UV_OFFLINE, or put them into a folder "
         "that UV_FIND_LINKS names\n  " + "\n  ".join(missing)
     )
     assert depot.asked == []

@@ -146,7 +146,8 @@ def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> 
     return WheelsMissingError(
         f"{count} not on this machine: neither the wheelhouse nor uv's cache has the file",
         where=str(cache / wheelhouse.FOLDER),
-        remedy="run the same command without UV_OFFLINE, or put it into a folder that UV_FIND_LINKS names",
+        remedy=f"run the same command without UV_OFFLINE, or put {'them' if len(files) > 1 else 'it'} into a folder "
+        "that UV_FIND_LINKS names",
         evidence=files if len(files) > 1 else (),
     )
 

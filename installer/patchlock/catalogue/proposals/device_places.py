@@ -16,13 +16,12 @@ from __future__ import annotations
 import ast
 import enum
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from packaging.specifiers import SpecifierSet
 
-from patchlock.catalogue.proposals import _gpu_packages, module_names, reached_code
+from patchlock.catalogue.proposals import _gpu_packages, _started_code, module_names, reached_code
 from patchlock.catalogue.proposals.reached_code import lines_of
 from patchlock.patches import device_branches
 from patchlock.patches.import_graph import Trees
@@ -162,8 +161,7 @@ def _by_arguments(function: _Function, calls: Sequence[ast.Call]) -> Iterator[tu
     ordered = [*every.posonlyargs, *every.args]
     last = ordered[len(ordered) - len(every.defaults) :]
     for one, default in zip((*last, *every.kwonlyargs), (*every.defaults, *every.kw_defaults), strict=True):
-        at = ordered.index(one) - 1 if one in ordered else sys.maxsize  # without the object itself
-        answers = {_is_given(call, one.arg, at) for call in calls}
+        answers = {_is_given(call, function, one.arg) for call in calls}
         verdict = Verdict.NEVER if answers == {True} else Verdict.BY_DEFAULT
         if default and (False not in answers or None in answers):
             yield from ((line, verdict) for line in lines_of([default]))
@@ -185,11 +183,11 @@ def _by_arguments(function: _Function, calls: Sequence[ast.Call]) -> Iterator[tu
                 yield from ((line, Verdict.IF_GIVEN) for line in lines_of(given))
 
 
-def _is_given(call: ast.Call, name: str, at: int) -> bool | None:
-    """Tell whether a call gives an argument that has a place among those without a name; None where it may."""
+def _is_given(call: ast.Call, function: _Function, name: str) -> bool | None:
+    """Tell whether a call gives a parameter of a function a value; None where it may."""
     if any(keyword.arg is None for keyword in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    return len(call.args) > at or any(keyword.arg == name for keyword in call.keywords)
+    return name in dict(_started_code.arguments(call, function))
 
 
 def _is_replaced(name: str, after: Iterable[ast.stmt], tests: device_branches.Tests) -> bool:
